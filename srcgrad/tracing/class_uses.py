@@ -20,6 +20,7 @@ from srcgrad.tracing.unasked import is_special
 
 LOADS: Final = {"local": 1, "free": 1, "global": 1, "constant": 1, "attribute": 0, "subscript": -1}
 """The steps of a value that nothing is called for, and how many values each adds."""
+ASKING: Final = ("isinstance", "issubclass")
 TITLES: Final = ("__name__", "__qualname__", "__module__", "__doc__")
 """The texts of classes."""
 
@@ -40,7 +41,8 @@ def is_asked_for_methods(cls: Any, steps: Sequence[Step], start: int, position: 
 
 
 def is_asked_about(steps: Sequence[Step], start: int, end: int, below: int = 0) -> bool:
-    """Whether a class, loaded by these steps, is one that `isinstance` is asked about, alone or in a tuple; ``below``:
+    """Whether a class, loaded by these steps, is one that `isinstance` or `issubclass` is asked about, alone or in a
+    tuple; ``below``:
     how many values there are between the question's first one and these steps.
     """
     behind = [*itertools.takewhile(is_loaded, steps[end:])]
@@ -52,12 +54,29 @@ def is_asked_about(steps: Sequence[Step], start: int, end: int, below: int = 0) 
         return False
     if not rest or (rest[0].kind, rest[0].name) != ("call", 2):
         return False
-    known = 0
-    for step in reversed(steps[:start]):
-        if step.called or step.kind not in LOADS:
-            return (step.kind, step.name) == ("global", "isinstance") and step.called and known == 1 + first + below
-        known += LOADS[step.kind]
+    known, place = 0, start
+    while place:
+        step = steps[place - 1]
+        if (step.kind, step.name) == ("call", 1):
+            place, known = where_class_begins(steps, place), known + 1
+        elif step.called or step.kind not in LOADS:
+            asks = step.kind == "global" and step.name in ASKING and step.called
+            return asks and known == 1 + first + below
+        else:
+            place, known = place - 1, known + LOADS[step.kind]
     return False
+
+
+def where_class_begins(steps: Sequence[Step], end: int) -> int:
+    """Where the steps begin that end with the class of one value, ``type(x)``, which is there before this place; 0 if
+    it is another call.
+    """
+    place = end - 1
+    while place and steps[place - 1].kind in LOADS and not steps[place - 1].called:
+        place -= 1
+    found = place > 0 and (steps[place - 1].kind, steps[place - 1].name) == ("global", "type")
+    behind = behind_type(steps, place) if found else None
+    return place - 1 if behind is not None and behind[0] == end else 0
 
 
 def is_loaded(step: Step) -> bool:
@@ -133,7 +152,21 @@ def is_only_compared(steps: Sequence[Step], position: int) -> bool:
     behind = behind_type(steps, position)
     if behind is None:
         return False
-    return is_only_named(steps, behind[0]) or ends_in_comparison(behind[1], 1)
+    return (
+        is_only_named(steps, behind[0])
+        or ends_in_comparison(behind[1], 1)
+        or is_asked_for_bases(steps, position, behind[1])
+    )
+
+
+def is_asked_for_bases(steps: Sequence[Step], position: int, behind: Sequence[Step]) -> bool:
+    """Whether `issubclass` is asked about the class of one value, ``type(x)``, and classes that are written there."""
+    before = steps[position - 2] if position > 1 else None
+    if before is None or (before.kind, before.name, before.called) != ("global", "issubclass", True):
+        return False
+    count = sum([step.kind == "global" for step in itertools.takewhile(is_loaded, behind)])
+    rest = [(step.kind, step.name) for step in itertools.dropwhile(is_loaded, behind)][:2]
+    return rest == [("other", count), ("call", 2)] or (count == 1 and rest[:1] == [("call", 2)])
 
 
 def ends_in_comparison(steps: Sequence[Step], count: int) -> bool:

@@ -334,3 +334,81 @@ def test_what_is_compared_with_a_class_is_one_program(same: Any, monkeypatch: py
         monkeypatch.setitem(globals(), "SHAPE", Line())
         monkeypatch.setattr(Line, "value", lambda self, x: 3.0 * x)
         np.testing.assert_array_equal(slope(x), np.full(3, 6.0))
+
+
+class Registry(abc.ABC):  # noqa: B024
+    pass
+
+
+class Other(Line):
+    pass
+
+
+def test_what_issubclass_is_asked_about() -> None:
+    assert asked(lambda x: issubclass(type(x), A)) == "y"
+    assert asked(lambda x: issubclass(type(x.a[0]), (int, A))) == "y"
+    assert asked(lambda x: issubclass(x, A)) == "y"
+    assert asked(lambda x: g(type(x), A)) == "n"
+    assert asked(lambda x: issubclass(g(x), A)) == "n"
+    assert asked(lambda x: issubclass(type(x) if g else int, A)) == "n"
+    assert compared(lambda x: issubclass(type(x), A)) == "y"
+    assert compared(lambda x: issubclass(type(x), (A, int))) == "y"
+    assert compared(lambda x: issubclass(type(x), (A, g(x)))) == "n"
+    assert compared(lambda x: issubclass(type(x), A if g else int)) == "n"
+    assert compared(lambda x: g(type(x), A)) == "n"
+    assert compared(lambda x: (type(x), A)) == "n"
+    assert compared(lambda x: issubclass(A, type(x))) == "n"
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        lambda x: issubclass(type(x), Curve),
+        lambda x: issubclass(type(x), (int, Curve)),
+        lambda x: issubclass(type(x), (Registry, Curve)),
+    ],
+)
+def test_what_issubclass_says_is_one_program(told: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Bent(Curve):
+        pass
+
+    def loss(x: Any) -> Any:
+        return np.sum(SHAPE.value(x)) * (2.0 if told(SHAPE) else 1.0)
+
+    def check() -> None:
+        for _ in range(6):
+            assert value(x) == loss(x)
+
+    monkeypatch.setitem(globals(), "SHAPE", Bent())
+    value, x = sg.jit(loss), np.array([1.0, 2.0, 4.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", sg.RetraceWarning)
+        check()
+        assert sg.explain(value)(x)["how it runs"].startswith("One program")
+        monkeypatch.setitem(globals(), "WEIGHTS", np.full(3, 5.0))
+        check()
+        for shape in (Curve(), Line(), Other(), Bent()):
+            monkeypatch.setitem(globals(), "SHAPE", shape)
+            check()
+        Bent.__bases__ = (Line,)
+        check()
+        assert value(x) == 35.0
+        monkeypatch.setattr(Line, "value", lambda self, x: x)
+        check()
+
+
+def test_what_issubclass_finds_is_registered_later() -> None:
+    class Late:
+        def value(self, x: Any) -> Any:
+            return 2.0 * x
+
+    shape: Any = Late()
+
+    def loss(x: Any) -> Any:
+        return np.sum(shape.value(x)) * (2.0 if issubclass(type(shape), Registry) else 1.0)
+
+    value, x = sg.jit(loss), np.ones(3)
+    for _ in range(6):
+        assert value(x) == 6.0
+    Registry.register(Late)
+    assert value(x) == 12.0

@@ -120,6 +120,12 @@ def isinstance_(thing: Any, classes: Any) -> bool:
     return issubclass(class_of(thing), classes)
 
 
+@call_rule(issubclass)
+def issubclass_(cls: Any, classes: Any, /) -> bool:
+    """Of the user's classes, which may have twins in the trace."""
+    return issubclass(original(cls) if isinstance(cls, type) else cls, originals(classes))
+
+
 @call_rule(len)
 def len_(thing: Any, /) -> Any:
     filled = filled_of(thing)
