@@ -50,6 +50,8 @@ def is_asked_about(steps: Sequence[Step], start: int, end: int, below: int = 0) 
     after = sum([step.kind == "global" for step in behind])
     if rest and rest[0].kind == "other" and type(rest[0].name) is int:  # a tuple of classes
         first = rest.pop(0).name - 1 - after
+        if first < 0:  # the class is before the tuple: it is the one about which something is asked
+            return False
     elif behind:
         return False
     if not rest or (rest[0].kind, rest[0].name) != ("call", 2):
