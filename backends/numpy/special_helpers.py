@@ -190,6 +190,8 @@ def bessel_order_derivative(v: Any, x: Any, n: int, kind: str) -> Any:
     if kind[0] in "ik":
         length = np.where(size > np.maximum(12.0, v * v), np.sqrt(size) / 2, length)
     step = 0.04 * (1 + n) * length
+    spread = step * (2.0**44 + 1)
+    step = spread - (spread - step)  # of nine bits: places are exact, and how logarithms round does not show
     places = range(-4 - n // 2, 5 + n // 2)
     value: Any = 0.0
     for k in places:  # n! times the coefficient of tⁿ in Lagrange's polynomial, which is 1 at k and 0 at the others
