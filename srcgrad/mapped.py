@@ -74,7 +74,7 @@ class Vmap(Transformed):
             if leaf_spec(leaf) is None or not -len(shape) <= axis < len(shape):
                 raise ShapeError(
                     f"vmap: {argument_path(path)} has no axis {axis}: it is {describe(leaf)}",
-                    hint="pass in_axes with None for arguments that are not mapped",
+                    hint="in_axes=(0, None) maps the first argument alone: an axis for each, from 0 on, or None",
                 )
             axis %= len(shape)
             if size is not None and shape[axis] != size:

@@ -34,6 +34,14 @@ TOLD_THE_TRUTH: Final = frozenset({"srcgrad", "numpy", "scipy", "jax", "jaxlib",
 WITHOUT_MASKED_ARRAYS: Final = (
     "keep the mask as an array of its own: np.sum(x, where=~mask), np.where(mask, 0.0, x), np.nanmean"
 )
+TO_ARRAYS: Final = (
+    "join values with np.stack or np.concatenate; make the array to be filled with np.zeros_like(x); "
+    "call NumPy and SciPy functions that srcgrad supports"
+)
+INTO_ARRAYS: Final = (
+    "make the array that takes the values in the function, of floats, with np.zeros_like(x); in place of an array of "
+    "records keep an array for each field"
+)
 TO_SCIPY: Final = "SciPy takes numbers only here: compute it outside, or give it a rule with custom_vjp or custom_jvp"
 
 
@@ -273,10 +281,7 @@ class Asked:
             )
         raise self.escape(
             "a traced value cannot become a concrete ndarray (np.array, np.asarray, or code in C)",
-            TO_SCIPY
-            if asked_by_scipy()
-            else "join values with np.stack or np.concatenate; make the array to be filled with np.zeros_like(x); "
-            "call NumPy and SciPy functions that srcgrad supports",
+            TO_SCIPY if asked_by_scipy() else INTO_ARRAYS if is_storing(sys._getframe(1)) else TO_ARRAYS,
             True,
         )
 

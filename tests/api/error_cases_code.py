@@ -507,3 +507,13 @@ def key_of_a_dict() -> Any:
 @case("UnsupportedError", TypeError, at="x[0] * Decimal(2)")
 def decimal_number() -> Any:
     return sg.grad(lambda x: x[0] * Decimal(2))(X)
+
+
+@case("ConcretizationError", TypeError, at='rows["mass"]')
+def field_of_records() -> Any:
+    def f(x: Any) -> Any:
+        rows = np.zeros(3, dtype=[("mass", float), ("kind", int)])
+        rows["mass"] = x
+        return np.sum(rows["mass"])
+
+    return sg.grad(f)(X)
