@@ -30,6 +30,7 @@ from srcgrad.backends.base import release_memory
 from srcgrad.ir.collector import without_gc
 from srcgrad.ir.locks import new_lock
 from srcgrad.ir.source import forget_places
+from srcgrad.tracing.asked_signatures import SIGNATURES
 from srcgrad.tracing.capture import Captures, Uncacheable, analyze
 from srcgrad.tracing.conversion.calls import CALLS
 from srcgrad.tracing.conversion.classes import TWINS
@@ -55,7 +56,6 @@ from srcgrad.tracing.jitted import python_of
 from srcgrad.tracing.purity import is_factors, is_ufunc_method
 from srcgrad.tracing.pytree import TreeDef
 from srcgrad.tracing.reach import ObjectAnalysis
-from srcgrad.tracing.signatures import SIGNATURES
 from srcgrad.tracing.trace import Unread
 from srcgrad.tracing.tracer import FUNCTIONS
 from srcgrad.tracing.ufuncs import has_rule

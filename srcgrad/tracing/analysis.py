@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from srcgrad.tracing.asked_signatures import Told, asks_for_signatures
 from srcgrad.tracing.bytecode import Refusal, Scope, Step
 from srcgrad.tracing.class_uses import is_asked_about
 from srcgrad.tracing.floating_errors import STATED
@@ -40,7 +41,6 @@ from srcgrad.tracing.purity import (
 )
 from srcgrad.tracing.rebuild import COPIED, Edge, Hidden, Node, Plan, wrapped_functions
 from srcgrad.tracing.ruled_out import Codes, Reader
-from srcgrad.tracing.signatures import Told, asks_for_signatures
 from srcgrad.tracing.unasked import attribute, is_special
 
 _MOST_NODES: Final = 512

@@ -150,8 +150,9 @@ _INDICES: Final = ("LOAD_CONST", "LOAD_SMALL_INT", "LOAD_FAST")
 _LOADED: Final = ("local", "free", "global")
 _REWRITTEN: Final = "@"
 SUPER: Final = ("LOAD_SUPER_ATTR", "LOAD_SUPER_METHOD")
-_METHODS: Final = {"LOAD_ATTR": "LOAD_METHOD", "LOAD_SUPER_ATTR": "LOAD_SUPER_METHOD"}
 """How Python since 3.12 reads attributes of ``super()``."""
+_METHODS: Final = {"LOAD_ATTR": "LOAD_METHOD", "LOAD_SUPER_ATTR": "LOAD_SUPER_METHOD"}
+"""What an instruction is called here that loads an attribute to be called."""
 
 
 _CACHE: Final = bytes([dis.opmap["CACHE"], 0])
@@ -219,8 +220,8 @@ def _decoded(code: types.CodeType) -> Iterator[Instruction]:
 
 
 def _named(found: dis.Instruction) -> str:
-    """The operation; the lowest bit of the argument says of a global, and since Python 3.12 of an attribute, that it is
-    loaded to be called.
+    """The operation; the lowest bit of the argument says of a global, and since Python 3.12 of an attribute, also of
+    ``super()``, that it is loaded to be called.
     """
     if found.opname == "LOAD_GLOBAL" and (found.arg or 0) & 1:
         return _CALLED

@@ -42,8 +42,7 @@ def is_asked_for_methods(cls: Any, steps: Sequence[Step], start: int, position: 
 
 def is_asked_about(steps: Sequence[Step], start: int, end: int, below: int = 0) -> bool:
     """Whether a class, loaded by these steps, is one that `isinstance` or `issubclass` is asked about, alone or in a
-    tuple; ``below``:
-    how many values there are between the question's first one and these steps.
+    tuple; ``below``: how many values there are between the question's first one and these steps.
     """
     behind = [*itertools.takewhile(is_loaded, steps[end:])]
     rest, first = list(steps[end + len(behind) :][:2]), 0

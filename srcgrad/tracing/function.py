@@ -35,7 +35,7 @@ from srcgrad.tracing.layout import Strides, strides_of
 from srcgrad.tracing.pytree import TreeDef, flatten
 from srcgrad.tracing.refusing import require_told
 from srcgrad.tracing.room import room
-from srcgrad.tracing.storage import ASK
+from srcgrad.tracing.storage import ASK, Storage
 from srcgrad.tracing.tables import is_table
 from srcgrad.tracing.trace import CURRENT, STORES, NeedsConcrete, Refused, Trace, Unread, tracing
 from srcgrad.tracing.tracer import Deferring, Tracer, from_value
@@ -210,23 +210,7 @@ def trace_function(
     trace.writes_back = watcher is not None
     state: AbstractContextManager[None] = nullcontext() if parent is not None else no_state_of_the_caller()
     with tracing(trace), settling(roots), state:
-        given = list(leaves)
-        storages = []
-        known = iter(numbers)
-        for position, (spec, label) in enumerate(zip(specs, names, strict=True)):
-            if spec is None:
-                continue
-            value = trace.param(spec.type, label, next(known))
-            tracer = from_value(value, spec.scalar, spec.weak)
-            tracer.storage.strides, tracer.storage.given = spec.strides, True
-            if watcher is not None and type(leaves[position]) in JAX_TYPES:  # what could not be changed for the caller
-                tracer.storage.writable = False
-            if spec.host is None:
-                given[position] = tracer
-            elif not concrete:
-                journal = issubclass(spec.host, Journal)
-                given[position] = spec.host.stand_in(tracer) if journal else HostObject(tracer, spec.host)
-            storages.append((tracer.storage, value))
+        given, storages = with_tracers(trace, leaves, specs, names, numbers)
         trace.origins.update(zip(trace.builder.params, origins, strict=False))
         inputs = len(storages)
         errors = np.geterr()
@@ -255,6 +239,34 @@ def trace_function(
     captured = [array for _, array in trace.captured]
     sites, rolled = tuple(trace.sites), tuple(trace.rolled)
     return Traced(function, inputs, lifted, captured, out_tree, outputs, mutated, numbers, sites, rolled, changes)
+
+
+def with_tracers(
+    trace: Trace,
+    leaves: Sequence[Any],
+    specs: Sequence[LeafSpec | None],
+    names: Sequence[str | None],
+    numbers: Sequence[Any],
+) -> tuple[list[Any], list[tuple[Storage, Value]]]:
+    """The leaves with tracers of new parameters for those that have a spec; the storages of these, with what they hold
+    first.
+    """
+    given, storages, known = list(leaves), [], iter(numbers)
+    for position, (spec, label) in enumerate(zip(specs, names, strict=True)):
+        if spec is None:
+            continue
+        value = trace.param(spec.type, label, next(known))
+        tracer = from_value(value, spec.scalar, spec.weak)
+        tracer.storage.strides, tracer.storage.given = spec.strides, True
+        if trace.writes_back and type(leaves[position]) in JAX_TYPES:  # what could not be changed for the caller
+            tracer.storage.writable = False
+        if spec.host is None:
+            given[position] = tracer
+        elif not trace.concrete:
+            journal = issubclass(spec.host, Journal)
+            given[position] = spec.host.stand_in(tracer) if journal else HostObject(tracer, spec.host)
+        storages.append((tracer.storage, value))
+    return given, storages
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from srcgrad.boundary import Changed
+from srcgrad.tracing.asked_signatures import with_annotations
 from srcgrad.tracing.built_on import bare_like, built_on, filled, items_in, own_attributes, viewed
 from srcgrad.tracing.conversion.classes import adopt, twin_with
 from srcgrad.tracing.conversion.state import SHARED
@@ -20,7 +21,6 @@ from srcgrad.tracing.held import hold, holding, is_slotted
 from srcgrad.tracing.jitted import made_of, plain_of
 from srcgrad.tracing.kept_results import Kept, note_owner
 from srcgrad.tracing.refusing import Untold
-from srcgrad.tracing.signatures import with_annotations
 from srcgrad.tracing.storage import ASK, Classed, Watched
 from srcgrad.tracing.tables import copied_table
 from srcgrad.tracing.trace import CURRENT
@@ -42,9 +42,9 @@ class Hidden(NamedTuple):
 class Edge(NamedTuple):
     """One value read from outside: from a namespace ("global"), or from the node `holder`.
 
-    `source` is "global", "cell", "import", "default", "keyword default", "function", "argument", "keyword", "wrapped"
-    or, for all floats of a container, "items"; `key` is a name, an index, or how these are packed. At most one of
-    `hidden` (an index into the hidden inputs) and `node` is set; guards have neither.
+    `source` is "global", one of `PARTS`, "result", "method result" or, for all floats of a container, "items"; `key` is
+    a name, an index, or how these are packed. At most one of `hidden` (an index into the hidden inputs) and `node` is
+    set; guards have neither.
     """
 
     source: str
@@ -114,10 +114,17 @@ COPIED: Final = ("container", "object", "table")
 """The kinds of nodes of which a trace gets a copy in any case: it must not change the user's own."""
 
 
-def member_function(cls: type, key: tuple[int, str]) -> Any:
-    """The function of a member of a class: ``key`` is the base's place in the method resolution order, and a name."""
+def in_base(cls: type, key: tuple[int, str]) -> Any:
+    """What a class has under a name in one of its bases: ``key`` is the base's place in the method resolution order,
+    and the name.
+    """
     number, name = key
-    member = vars(cls.__mro__[number])[name]
+    return vars(cls.__mro__[number])[name]
+
+
+def member_function(cls: type, key: tuple[int, str]) -> Any:
+    """The function of a member of a class."""
+    member = in_base(cls, key)
     for part in ("fget", "__func__", "func", "__wrapped__"):
         if not isinstance(member, types.FunctionType) and hasattr(member, part):
             member = getattr(member, part)
@@ -148,78 +155,54 @@ def _namespace(owner: Any) -> dict[str, Any]:
     return found
 
 
+def attribute_at(holder: Any, name: str) -> Any:
+    return (holding(holder) if built_on(type(holder)) is None else vars(holder))[name]
+
+
+PARTS: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "cell": lambda holder, number: holder.__closure__[number].cell_contents,
+    "import": lambda _, name: sys.modules[name],
+    "default": lambda holder, number: holder.__defaults__[number],
+    "keyword default": lambda holder, name: holder.__kwdefaults__[name],
+    "function": lambda holder, _: holder.func,
+    "function attribute": lambda holder, name: vars(holder)[name],
+    "argument": lambda holder, number: holder.args[number],
+    "keyword": lambda holder, name: holder.keywords[name],
+    "item": lambda holder, key: items_in(holder)[key],
+    "attribute": attribute_at,
+    "class attribute": lambda holder, key: in_base(holder if isinstance(holder, type) else type(holder), key),
+    "class": lambda holder, _: type(holder),
+    "func": lambda holder, _: holder.__func__,
+    "registered": lambda holder, kind: holder.registry[kind],
+    "cached": lambda holder, _: holder.__wrapped__,
+    "question": lambda _, question: question.of(),
+    "factory": lambda holder, _: holder.default_factory,
+    "pyfunc": lambda holder, _: holder.pyfunc,
+    "viewed": lambda holder, _: viewed(holder),
+    "jitted": lambda holder, _: made_of(holder),
+    "self": lambda holder, _: holder.__self__,
+    "argument class": lambda _, cls: cls,
+    "key": lambda _, cls: cls,
+    "dispatcher": lambda holder, key: in_base(holder, key).dispatcher,
+    "descriptor": lambda holder, key: type(in_base(holder, key)),
+    "member": member_function,
+    "transformed member": lambda holder, key: transform_in(in_base(holder, key)),
+    "wrapped": lambda holder, number: wrapped_functions(holder)[number],
+}
+"""By the source of an edge, what is there of the object that it leads away from, and of its key."""
+
+
 def read_edge(plan: Plan, edge: Edge, objects: list[Any]) -> Any:
     """The value at `edge`, given the objects found so far for the nodes."""
     if edge.source == "global":
         return _namespace(objects[plan.namespaces[edge.holder]])[edge.key]
     holder = objects[edge.holder]
-    match edge.source:
-        case "cell":
-            return holder.__closure__[edge.key].cell_contents
-        case "import":
-            return sys.modules[edge.key]
-        case "default":
-            return holder.__defaults__[edge.key]
-        case "keyword default":
-            return holder.__kwdefaults__[edge.key]
-        case "function":
-            return holder.func
-        case "function attribute":
-            return vars(holder)[edge.key]
-        case "argument":
-            return holder.args[edge.key]
-        case "keyword":
-            return holder.keywords[edge.key]
-        case "item":
-            return items_in(holder)[edge.key]
-        case "attribute":
-            return (holding(holder) if built_on(type(holder)) is None else vars(holder))[edge.key]
-        case "class attribute":
-            number, name = edge.key
-            cls = holder if isinstance(holder, type) else type(holder)
-            return vars(cls.__mro__[number])[name]
-        case "class":
-            return type(holder)
-        case "func":
-            return holder.__func__
-        case "registered":
-            return holder.registry[edge.key]
-        case "cached":
-            return holder.__wrapped__
-        case "result":
-            return edge.key.of(holder, *[objects[node] for node in edge.key.nodes])
-        case "question":
-            return edge.key.of()
-        case "method result":
-            number, name, result = edge.key
-            return result.of(
-                vars(type(holder).__mro__[number])[name], holder, *[objects[node] for node in result.nodes]
-            )
-        case "factory":
-            return holder.default_factory
-        case "pyfunc":
-            return holder.pyfunc
-        case "viewed":
-            return viewed(holder)
-        case "jitted":
-            return made_of(holder)
-        case "self":
-            return holder.__self__
-        case "argument class" | "key":
-            return edge.key
-        case "dispatcher":
-            number, name = edge.key
-            return vars(holder.__mro__[number])[name].dispatcher
-        case "descriptor":
-            number, name = edge.key
-            return type(vars(holder.__mro__[number])[name])
-        case "member":
-            return member_function(holder, edge.key)
-        case "transformed member":
-            number, name = edge.key
-            return transform_in(vars(holder.__mro__[number])[name])
-        case _:
-            return wrapped_functions(holder)[edge.key]
+    if edge.source == "result":
+        return edge.key.of(holder, *[objects[node] for node in edge.key.nodes])
+    if edge.source == "method result":
+        number, name, result = edge.key
+        return result.of(in_base(type(holder), (number, name)), holder, *[objects[node] for node in result.nodes])
+    return PARTS[edge.source](holder, edge.key)
 
 
 def copied_set(original: set[Any]) -> set[Any]:

@@ -19,12 +19,12 @@ import numpy as np
 
 from srcgrad.boundary import from_outside
 from srcgrad.ir.source import internal
+from srcgrad.tracing.asked_signatures import with_annotations
 from srcgrad.tracing.bytecode import opnames
 from srcgrad.tracing.conversion.blocks import Block, Unreached, without_blocks
 from srcgrad.tracing.conversion.names import OPERATORS, located
 from srcgrad.tracing.conversion.sources import Unconvertible, find_source
 from srcgrad.tracing.members import names_in
-from srcgrad.tracing.signatures import with_annotations
 from srcgrad.tracing.trace import CURRENT
 
 KEPT: Final = 1024
