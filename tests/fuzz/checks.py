@@ -34,10 +34,11 @@ REFUSED_DTYPES = ("complex value to a", "does not take", r"operands differ, .*\b
 def same(left: Any, right: Any, what: str, program: Program, loose: float = 1.0) -> None:
     """Equal to rounding errors, in values, shapes and dtypes.
 
-    But where a condition decides whether a number is one of Python's or of NumPy's: then it is of the dtype of both.
+    But where a condition decides whether a number is one of Python's or of NumPy's, real or complex: then it is of the
+    dtype of both.
     """
     left, right = np.asarray(left), np.asarray(right)
-    joined = program.branches and left.dtype.kind == right.dtype.kind == "f" and not left.shape
+    joined = program.branches and {left.dtype.kind, right.dtype.kind} <= set("fc") and not left.shape
     assert left.shape == right.shape and (left.dtype == right.dtype or joined), (
         f"{what}: {left.dtype}{left.shape} and {right.dtype}{right.shape}\n{program!r}"
     )
