@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
 
 from srcgrad.ir.core import Attrs
 from srcgrad.ir.errors import MissingRuleError
@@ -228,6 +231,24 @@ def _one_minus_square(operand: Term) -> Operand:
     return REGISTRY["one_minus_square"](operand)
 
 
+def _root_of_complement(operand: Term) -> Operand:
+    """sqrt(1 - z**2), of a tangent, sine or cosine by the function that it is of the same argument: 1 - z**2 is 0 where
+    z has been rounded to 1, and the slope of arcsin(tanh(x)), which is sech(x), would be inf.
+    """
+    made = operand.value.producer
+    function = None if made is None or operand.dtype.kind != "f" else COMPLEMENTS.get(made.op.name)
+    if made is None or function is None:
+        return REGISTRY["sqrt"](_one_minus_square(operand))
+    found = REGISTRY[function](Term(operand.builder, made.operands[0]))
+    # Not 0 where sech has been rounded to it: 1/sech(x) * sech(x)**2 would be nan.
+    least = np.finfo(operand.dtype).tiny
+    return REGISTRY["maximum"](found if function == "sech" else REGISTRY["abs"](found), least)
+
+
+COMPLEMENTS: Final = {"tanh": "sech", "sin": "cos", "cos": "sin"}
+"""f to g where f(x)**2 + g(x)**2 is 1."""
+
+
 class Arcsin(Unary):
     """The inverse sine."""
 
@@ -235,7 +256,7 @@ class Arcsin(Unary):
     intervals = ((-0.6, 0.6),)
 
     def derivative(self, result: Term, operand: Term) -> Operand:
-        return 1.0 / REGISTRY["sqrt"](_one_minus_square(operand))
+        return 1.0 / _root_of_complement(operand)
 
 
 class Arccos(Unary):
@@ -245,7 +266,7 @@ class Arccos(Unary):
     intervals = ((-0.6, 0.6),)
 
     def derivative(self, result: Term, operand: Term) -> Operand:
-        return -1.0 / REGISTRY["sqrt"](_one_minus_square(operand))
+        return -1.0 / _root_of_complement(operand)
 
 
 class Arctan(Unary):
@@ -327,4 +348,8 @@ class Arctanh(Unary):
     intervals = ((-0.6, 0.6),)
 
     def derivative(self, result: Term, operand: Term) -> Operand:
+        made = operand.value.producer
+        if operand.dtype.kind == "f" and made is not None and made.op.name in COMPLEMENTS:
+            root = 1.0 / _root_of_complement(operand)
+            return root * root
         return 1.0 / REGISTRY["one_minus_square"](operand)

@@ -88,3 +88,32 @@ def test_loops_hold_nothing_at_infinity() -> None:
         return total
 
     assert "is_inf" not in sg.explain(sg.grad(energy))(np.arange(40.0))["optimised ir"]
+
+
+def sech(x: float) -> float:
+    return 2.0 / (np.exp(x) + np.exp(-x))
+
+
+ROUNDED_TO_ONE: list[tuple[Callable[[Any], Any], float, float, float]] = [
+    (lambda x: np.arcsin(np.tanh(x)), 20.0, sech(20.0), -sech(20.0)),  # the Gudermannian function
+    (lambda x: np.arccos(np.tanh(x)), 20.0, -sech(20.0), sech(20.0)),
+    (lambda x: np.arcsin(np.tanh(x)), 0.5, sech(0.5), -sech(0.5) * np.tanh(0.5)),
+    (lambda x: np.arcsin(np.tanh(x)), -800.0, 0.0, 0.0),
+    (lambda x: np.arctanh(np.tanh(x)), 20.0, 1.0, 0.0),
+    (lambda x: np.arcsin(np.sin(x)), np.pi / 2 - 1e-9, 1.0, 0.0),
+    (lambda x: np.arctanh(np.sin(x)), 1.57, 1 / np.cos(1.57), np.sin(1.57) / np.cos(1.57) ** 2),  # isometric latitude
+    (lambda x: np.arccos(np.cos(x)), 4e-9, 1.0, 0.0),
+]
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize(("f", "x", "first", "second"), ROUNDED_TO_ONE)
+def test_inverses_have_their_slopes_where_the_argument_is_rounded_to_one(
+    f: Callable[[Any], Any], x: float, first: float, second: float, backend: str
+) -> None:
+    with np.errstate(all="ignore"):
+        for inner in (sg.jacfwd, sg.jacrev):
+            np.testing.assert_allclose(inner(f, backend=backend)(x), first, rtol=1e-13, atol=1e-300)
+            for outer in (sg.jacfwd, sg.jacrev):
+                found = outer(inner(f, backend=backend), backend=backend)(x)
+                np.testing.assert_allclose(found, second, rtol=1e-12, atol=1e-15)
