@@ -13,6 +13,15 @@ import srcgrad.torch as torch
 from tests.torch import facts
 
 
+def test_the_coordinates_of_a_gradient_have_one_of_their_own() -> None:
+    x = torch.tensor([4.0, 2.0, 6.0], requires_grad=True)
+    y = torch.tensor([1.0, 5.0, 3.0], requires_grad=True)
+    (found,) = torch.gradient(y, spacing=[x])
+    assert found.tolist() == [-2.0, -3.5, -0.5]
+    slopes = torch.autograd.grad(found.sum(), [y, x])
+    assert [slope.tolist() for slope in slopes] == [[1.5, -1.5, 0.0], [1.5, -2.25, 0.75]]
+
+
 def test_named_results_unpack_index_and_pickle() -> None:
     found = torch.tensor([[1.0, 3.0], [5.0, 2.0]]).max(1)
     values, indices = found

@@ -83,6 +83,7 @@ def test_which_files_run_as_they_are() -> None:
     assert convert.library_file(json.__file__) and convert.library_file(scipy.special.__file__)
     for known in ("numba", "pandas", "matplotlib"):
         assert convert.library_file(os.path.join(packages, known, "core", "types.py"))
+    assert not convert.library_file(os.path.join(packages, "torch", "testing", "references.py"))
     assert not convert.library_file(os.path.join(packages, "some_package", "models.py"))
     assert not convert.library_file(os.path.join(packages, "some_module.py"))
     assert not convert.library_file("<string>")

@@ -115,9 +115,7 @@ def diff(
 GRADIENT: Final = Op(
     "gradient",
     "CatBackward0",
-    lambda x, spacing, axis, edge: np.gradient(
-        x, np.array(spacing) if isinstance(spacing, tuple) else spacing, axis=axis, edge_order=edge
-    ),
+    lambda x, spacing, axis, edge: np.gradient(x, spacing, axis=axis, edge_order=edge),
 )
 
 
@@ -144,11 +142,15 @@ def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: in
             f"torch.gradient expected spacing to be unspecified, a scalar, or a list of length {len(axes)}, not of "
             f"length {len(steps)}"
         )
-    known = [tuple(step._data.tolist()) if isinstance(step, Tensor) else step for step in steps]
-    return tuple(
-        apply(GRADIENT, (input,), (step, axis, edge_order), floating(input))
-        for step, axis in zip(known, axes, strict=True)
-    )
+
+    def along(step: Any, axis: int) -> Tensor:
+        if not isinstance(step, Tensor):
+            return apply(GRADIENT, (input,), (step, axis, edge_order), floating(input))  # type: ignore[no-any-return]
+        dtype = promoted((input, step))
+        cast = dtype if dtype.kind in "fc" else floating(input)
+        return apply(GRADIENT, (input, step), (axis, edge_order), cast)  # type: ignore[no-any-return]
+
+    return tuple(along(step, axis) for step, axis in zip(steps, axes, strict=True))
 
 
 # --- integrals ----------------------------------------------------------------------------------------

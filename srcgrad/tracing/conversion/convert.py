@@ -53,6 +53,8 @@ LEFT_ALONE: Final = frozenset(
 """Installed packages that run as they are: they have rules, a compiler or traces of their own, hold no arrays, or are
 much code that takes no traced value in the end.
 """
+IN_NUMPY: Final = (os.path.join("torch", "testing", ""),)
+"""Parts of these that are functions of NumPy arrays: references of what the package has."""
 
 
 def folders(*names: str) -> tuple[str, ...]:
@@ -74,7 +76,8 @@ def library_file(file: str) -> bool:
     path = os.path.realpath(file)
     for folder in INSTALLED:  # which may be in the folder of the standard library
         if path.startswith(folder):
-            return path[len(folder) :].split(os.sep)[0].removesuffix(".py") in LEFT_ALONE
+            inside = path[len(folder) :]
+            return inside.split(os.sep)[0].removesuffix(".py") in LEFT_ALONE and not inside.startswith(IN_NUMPY)
     return path.startswith(STANDARD)
 
 
