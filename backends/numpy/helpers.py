@@ -58,6 +58,7 @@ from srcgrad.backends.numpy.special_helpers import (  # noqa: F401
     scaled_bessel_derivative,
     second_bessel,
 )
+from srcgrad.backends.numpy.zeta_helpers import zeta_derivative  # noqa: F401
 
 
 def slice_set(array: Any, part: Any, region: Any, reuse: bool = False) -> Any:

@@ -99,16 +99,39 @@ class Polygamma(SpecialFamily):
     helpers: ClassVar[tuple[str, ...]] = ("polygamma",)
 
 
-class Zeta(Parametric):
+class Zeta(Special):
     """Hurwitz's zeta function of exponent s and argument q: the sum of (k + q)**-s."""
 
     meaning = "scipy.special.zeta"
-    parameters: ClassVar[dict[int, str]] = {0: "exponent"}
+    arity = 2
+    kinds = "f"
     intervals = ((1.5, 4.0), (0.5, 3.0))
 
-    def member_partial(self, index: int, attrs: Attrs, result: Term, *operands: Term) -> Operand:
+    def partial(self, index: int, result: Term, *operands: Term) -> Operand:
         s, q = operands
+        if index == 0:
+            return REGISTRY["zeta_derivative"](s, q, n=1)
         return -(s * self(s + 1.0, q))
+
+
+class ZetaDerivative(SpecialFamily):
+    """The n-th derivative of Hurwitz's zeta function in its exponent, n >= 0, of exponents down to -1."""
+
+    arity = 2
+    kinds = "f"
+    orders = (0, 1, 2)
+    intervals = ((1.5, 4.0), (0.5, 3.0))
+    meaning = "zeta_derivative({0}, {1}, {n})"
+    helpers: ClassVar[tuple[str, ...]] = ("zeta_derivative",)
+
+    def member_partial(self, index: int, attrs: Attrs, result: Term, *operands: Term) -> Operand:
+        """In q that of -s zeta(s + 1, q)."""
+        if index == 0:
+            return super().member_partial(index, attrs, result, *operands)
+        s, q = operands
+        n = attrs["n"]
+        slope = -(s * self(s + 1.0, q, n=n))
+        return slope - n * self(s + 1.0, q, n=n - 1) if n else slope
 
 
 # --- beta functions ---------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.special
+import scipy.stats
 
 import srcgrad
 import srcgrad.tracing.functions.special  # registers the rules
@@ -104,7 +105,6 @@ def test_a_logarithm_of_a_sum_takes_one_exponential_of_each_term(axis: int | Non
     [
         ("comb", (2,), {"exact": True}),
         ("perm", (2,), {"exact": True}),
-        ("zeta", (), {}),
     ],
 )
 def test_what_is_not_traced(name: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
@@ -248,3 +248,35 @@ def test_the_logarithm_of_a_complex_sum_and_its_sign(weights: list[complex] | No
             np.testing.assert_allclose(found, wanted, rtol=1e-13, strict=True)
     if weights is None or any(weights):
         check_grads(of, (z,), order=2)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize("name", ["zeta", "zetac"])
+def test_riemanns_zeta_function_has_derivatives_on_both_sides_of_its_pole(name: str, backend: str) -> None:
+    """By mpmath, with 50 digits."""
+    f = getattr(scipy.special, name)
+    slopes = {
+        -20.5: (300.57792297065504, -305.9863981173223),
+        0.0: (-np.log(2 * np.pi) / 2, -2.006356455908585),
+        0.3: (-1.9618608600898817, -5.838544586817723),
+        1.01: (-9999.927281160435, 1999999.9902892092),
+        4.0: (-0.06891126589612538, 0.06505816136788066),
+        60.0: (-6.01209343238152e-19, 4.1672656120232954e-19),
+    }
+    for x, expected in slopes.items():
+        np.testing.assert_allclose(srcgrad.jit(f, backend=backend)(x), f(x), rtol=1e-14, atol=1e-16)
+        for inner in (srcgrad.jacfwd, srcgrad.jacrev):
+            np.testing.assert_allclose(inner(f, backend=backend)(x), expected[0], rtol=1e-13)
+            second = srcgrad.jacfwd(inner(f, backend=backend), backend=backend)(x)
+            np.testing.assert_allclose(second, expected[1], rtol=1e-13)
+    assert srcgrad.jit(f, backend=backend)(np.inf) == f(np.inf) and srcgrad.grad(f, backend=backend)(np.inf) == 0.0
+
+
+def test_the_exponent_of_a_power_law_is_found_by_its_likelihood() -> None:
+    counts = np.array([1, 1, 2, 3, 5, 8, 1])
+
+    def likelihood(a: Any) -> Any:
+        return np.sum(scipy.stats.zipf.logpmf(counts, a))
+
+    expected = (likelihood(2.3 + 1e-5) - likelihood(2.3 - 1e-5)) / 2e-5
+    np.testing.assert_allclose(srcgrad.grad(likelihood)(2.3), expected, rtol=1e-8)

@@ -564,7 +564,7 @@ COUNTS = {"bdtr": (3.0, 5), "bdtrc": (3.0, 5), "bdtri": (3.0, 5), "nbdtr": (3, 5
 MATHIEU = "mathieu_cem mathieu_sem mathieu_modcem1 mathieu_modcem2 mathieu_modsem1 mathieu_modsem2"
 LAST = """
     yn kn struve modstruve pbdv pbvv pbwa hankel1 hankel1e hankel2 hankel2e lpmv wright_bessel
-    log_wright_bessel zeta expn pdtri fdtri
+    log_wright_bessel expn pdtri fdtri
 """
 IN_THE_LAST = {*LAST.split(), *MATHIEU.split()}
 """Special functions of which the last operand alone is differentiated, beside polynomials and hypergeometric ones."""

@@ -402,6 +402,7 @@ FORMULAS: Final = (
     "elliptic_derivative", "elliptic_incomplete_derivative", "rgamma_derivative", "digamma_difference",
     "gamma_density", "gammainc_derivative", "beta_density", "betainc_derivative", "boxcox_derivative", "polygamma",
     "bessel_order_derivative", "bessel_slope", "i2", "noncentral_density",
+    "zeta_derivative",
 )  # fmt: skip
 """Ops whose text is more than a ufunc."""
 MIXED: Final = (

@@ -104,6 +104,7 @@ DERIVATIVES: Final = """
     hyperu_integral noncentral_density student_slope
     voigt_derivative wofz_derivative carlson_integral
     bessel_order_derivative bessel_slope log1p_ratio log_ratio rgamma_derivative scaled_bessel_derivative
+    zeta_derivative
 """
 
 CALLED_BACK: Final[dict[str, str]] = {

@@ -387,6 +387,12 @@ def radian(degrees: Any, minutes: Any, seconds: Any) -> Any:
     return (degrees + minutes / 60 + seconds / 3600) * degrees.dtype.type(np.pi / 180)
 
 
+@ufunc_rule(scipy.special.zetac)
+def zetac(x: Any) -> Any:
+    """zeta(x) - 1, of large x without its rounding error."""
+    return np.where((x > 1.0) & (x < np.inf), emit("zeta", x, np.full_like(x, 2.0)), special_functions.zeta(x) - 1.0)
+
+
 # --- what has no rule -----------------------------------------------------------------------------------------------
 
 REASONS = {
@@ -398,7 +404,6 @@ REASONS = {
     "it is a function of whole numbers, between which it does not vary smoothly": """
         smirnov smirnovi
     """,
-    "its derivative in the exponent is another function, which SciPy does not have": "zetac",
     "SciPy has neither its derivatives nor the functions that they are made of": """
         obl_ang1 obl_ang1_cv obl_cv obl_rad1 obl_rad1_cv obl_rad2 obl_rad2_cv
         pro_ang1 pro_ang1_cv pro_cv pro_rad1 pro_rad1_cv pro_rad2 pro_rad2_cv

@@ -121,12 +121,17 @@ def polygamma(n: Any, x: Any) -> Any:
 
 @scipy_rule("zeta")
 def zeta(x: Any, q: Any = None, out: Any = None) -> Any:
-    if q is None:
-        raise UnsupportedError(
-            "scipy.special.zeta(x) of a traced exponent has no derivative in srcgrad",
-            hint="zeta(s, q) is differentiable in q",
-        )
-    return finish(elementwise("zeta", *floating(x, q)), out, broadcasts=True)
+    """Of one argument Riemann's, also where its sum does not converge: by reflection below 0 (DLMF 25.4.1)."""
+    if q is not None:
+        return finish(elementwise("zeta", *floating(x, q)), out, broadcasts=True)
+    s: Any = floating(x)[0]
+    ones: Any = np.ones_like(s)
+    inside: Any = np.where((s < 0.0) | (s > 1.0), 0.5, s)
+    between = emit("zeta_derivative", inside, ones, n=0)
+    t: Any = 1.0 - np.where(s < 0.0, s, -1.0)
+    mirrored = 2.0 * (2.0 * np.pi) ** -t * np.cos(np.pi / 2 * t) * scipy.special.gamma(t) * emit("zeta", t, ones)
+    above = np.where(s == np.inf, 1.0, emit("zeta", s, ones))
+    return finish(np.where(s <= 1.0, np.where(s < 0.0, mirrored, between), above), out, broadcasts=True)
 
 
 @scipy_rule("multigammaln")

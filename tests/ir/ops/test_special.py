@@ -76,7 +76,8 @@ GAMMA = [
     Line("rgamma", mp.rgamma, [-5.0, -3 + 1e-9, -2.5, 0.0, 1e-9, 0.5, 1.0, 3.0, 50.0]),
     Line("digamma", lambda x: mp.psi(0, x), [-3.999999, -2 + 1e-9, -0.3, 1e-9, 0.5, 3.0, 1e10]),
     Line("polygamma", lambda x: mp.psi(2, x), [-300.3, -3.999999, -0.3, 1e-9, 0.5, 3.0, 1e10], attrs=(("n", 2),)),
-    Line("zeta", mp.zeta, [(2.5, 0.3), (1.001, 3.0), (3.0, 1e6), (30.0, 1.5)], (1,)),
+    Line("zeta", mp.zeta, [(2.5, 0.3), (1.001, 3.0), (3.0, 1e6), (30.0, 1.5)], (0, 1)),
+    Line("zeta_derivative", lambda s, q: mp.zeta(s, q, 1), [(2.5, 0.3), (0.5, 1.0), (30.0, 1.5)], (0,), (("n", 1),)),
     Line("betaln", lambda a, b: mp.log(mp.beta(a, b)), [(0.5, 0.3), (1e8, 2.0), (1e-6, 5.0), (30.0, 0.5)], (0, 1)),
     Line("beta", mp.beta, [(0.5, 0.3), (1e3, 2.0), (1e-3, 5.0)], (0, 1)),
     Line("poch", mp.rf, [(0.5, 0.3), (1e6, 0.5), (3.0, 1e-6), (25.0, -24.25)], (0, 1)),
@@ -512,7 +513,6 @@ def test_betainc_has_no_slope_in_its_parameters_at_the_ends() -> None:
     ("op", "count", "operand", "word"),
     [
         ("struve", 2, 0, "order"),
-        ("zeta", 2, 0, "exponent"),
         ("hyp2f1", 4, 2, "parameter c"),
         ("eval_legendre", 2, 0, "degree"),
     ],
