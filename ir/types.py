@@ -89,12 +89,16 @@ class ArrayType:
     shape: Shape
 
     def __new__(cls, dtype: DType, shape: Iterable[Size] = ()) -> ArrayType:
-        """Types in use are shared, so that comparing them is mostly comparing identities."""
+        """Types in use are shared, so that comparing them is mostly comparing identities.
+
+        Their dtypes are NumPy's own objects: entry points compare addresses, and ``newbyteorder`` makes equal copies.
+        """
         key = (dtype, tuple(shape))
         found = _TYPES.get(key)
         if found is None:
             found = object.__new__(cls)
-            object.__setattr__(found, "dtype", dtype)
+            own = np.dtype(dtype.type)
+            object.__setattr__(found, "dtype", own if own == dtype else dtype)
             object.__setattr__(found, "shape", key[1])
             object.__setattr__(found, "_hash", hash(key))
             if len(_TYPES) >= MOST_SHARED:

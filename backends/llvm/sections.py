@@ -159,7 +159,9 @@ class _Sectioning:
             inputs.update(dict.fromkeys(filter(is_large, read_within(operation))))
         outputs = [value for operation in operations for value in operation.results if value in read]
         if len(operations) == 1 and operations[0].op is FUSED and "updates" not in operations[0].attrs:
-            return operations[0]
+            constants = [value for value in operations[0].operands if isinstance(value, Literal)]
+            if not constants or any(map(is_large, constants)):  # in a section what is small lies in the module
+                return operations[0]
         return self.made(operations, list(inputs), outputs)
 
     def made(self, operations: Sequence[Operation], inputs: list[Value], outputs: list[Value]) -> Operation:

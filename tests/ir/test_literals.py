@@ -48,3 +48,13 @@ def test_large_constants_of_one_number_are_short_in_a_program() -> None:
         return np.sum(np.pad(x, 1)[1:-1, :-2] * x + np.ones((300, 300)))
 
     assert len(str(sg.explain(sg.grad(padded))(np.ones((300, 300)))["optimised ir"])) < 2000
+
+
+def test_types_and_constants_have_the_dtypes_that_entry_points_look_for() -> None:
+    """``newbyteorder`` makes equal dtypes that are other objects: machine code left each such constant to Python."""
+    other = np.dtype(np.float64).newbyteorder("=")
+    assert other is not np.dtype(np.float64)
+    type = ArrayType(other, (3, 91))
+    assert type.dtype is np.dtype(np.float64)
+    assert literal(np.arange(273, dtype=other).reshape(3, 91), type).value.dtype is np.dtype(np.float64)
+    assert ArrayType(np.dtype(">f8"), (3, 92)).dtype == np.dtype(">f8")

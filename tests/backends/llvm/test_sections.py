@@ -41,6 +41,17 @@ def test_a_whole_function_is_one_call() -> None:
     agree(mixed, x, w, rtol=1e-12)
 
 
+def test_one_loop_with_a_small_constant_is_one_call() -> None:
+    """Python gave the constant at each call, which took a microsecond."""
+    known = literal(np.array([1.0, 4.0, 2.0]), ArrayType(FLOAT64, (3,)))
+    builder = Builder()
+    x = builder.param(ArrayType(FLOAT64, (3,)))
+    compiled = BACKEND.compile(builder.function("f", [builder.emit(REGISTRY["mul"], [x, known])]))
+    assert type(compiled.run) is type(len) or not native.LAYOUT_IS_KNOWN
+    (found,) = compiled.run(np.full(3, 2.0))
+    np.testing.assert_array_equal(found, [2.0, 8.0, 4.0])
+
+
 # --- results ---------------------------------------------------------------------------------------------------------
 
 
