@@ -147,6 +147,13 @@ class Program(NamedTuple):
     """The number of its results, where ``finish`` only arranges them."""
     writes: bool = False
     """Whether it is for captured arrays that share memory in one way, since the function writes into some."""
+    written: tuple[int, ...] = ()
+    """The inputs that the function writes into, which the caller's arrays do not see: read-only ones it cannot."""
+
+    def refuses(self, leaves: Sequence[Any]) -> bool:
+        """Whether the function writes into an array among these that is read-only."""
+        inputs = [leaves[self.traced[number]] for number in self.written]
+        return any(isinstance(leaf, np.ndarray) and not leaf.flags.writeable for leaf in inputs)
 
 
 class Rebuilding:
@@ -285,6 +292,7 @@ class Building(ABC):
             native=native,
             arranged=len(built.function.results) if built.arranges else None,
             writes=any(number >= arguments for number in traced.mutated),
+            written=() if self.writes_back else traced.mutated,
         )
 
     def donated(self, job: Job) -> tuple[int, ...]:
@@ -383,8 +391,9 @@ class Building(ABC):
             self.warn_retrace(reason)
         on_device = any(is_jax_array(value) for value in (*job.leaves, *job.extras))
         if on_device:
-            args, kwargs = without_jax_arrays((args, kwargs))[0]
-            job = job._replace(leaves=[*map(to_numpy, job.leaves)], extras=tuple(map(to_numpy, job.extras)))
+            leaves = [np.array(to_numpy(leaf)) if is_jax_array(leaf) else leaf for leaf in job.leaves]  # writable
+            job = job._replace(leaves=leaves, extras=tuple(map(to_numpy, job.extras)))
+            args, kwargs = without_jax_arrays((args, kwargs))[0] if self.writes_back else job.treedef.unflatten(leaves)
         result = self.plainly(args, kwargs)
         if result is not NotImplemented:
             return to_jax_results(result) if on_device else result
@@ -520,8 +529,12 @@ def is_the_users(error: Exception) -> bool:
 
 
 def copy_input(leaf: Any) -> Any:
-    """An argument as user code may change it without the caller seeing that."""
-    return np.array(leaf) if isinstance(leaf, np.ndarray) else leaf
+    """An argument as user code may change it without the caller seeing that, if it may change it at all."""
+    if not isinstance(leaf, np.ndarray):
+        return leaf
+    copied = np.array(leaf)
+    copied.flags.writeable = leaf.flags.writeable
+    return copied
 
 
 def own(result: Any) -> Any:

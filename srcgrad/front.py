@@ -193,6 +193,11 @@ def written(
         leaves.append((register, value))
     given = [*[leaves[position] for position in program.traced], *extras]
     require_contents(table, given, call.contents)
+    for number in program.written:
+        register, value = given[number]
+        if program.refuses([value for _, value in leaves]):
+            raise Unserved
+        table.require_writable(register)
     copies = None
     if call.by_paths is None:
         copies = [] if program.changes is None else copied_back(table, program, given)

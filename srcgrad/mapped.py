@@ -12,7 +12,7 @@ import numpy as np
 
 from srcgrad.annotations import signature_of
 from srcgrad.boundary import described, from_outside, translated
-from srcgrad.building import Built, Job, Program
+from srcgrad.building import Built, Job, Program, copy_input
 from srcgrad.cache import Known
 from srcgrad.differentiate import Argnums, are_plain, check_argnums, normal_argnums, plural, rebuild
 from srcgrad.errors import ArgumentError, DTypeError, ShapeError, SrcgradError, StructureError
@@ -180,8 +180,7 @@ def mapping(job: Job) -> tuple[tuple[int | None, ...], int]:
 
 def unshared(leaf: Any) -> Any:
     """An example that the function may change in place without the caller seeing it."""
-    changeable = not leaf.scalar if isinstance(leaf, Tracer) else isinstance(leaf, np.ndarray)
-    return leaf.copy() if changeable else leaf
+    return (leaf if leaf.scalar else leaf.copy()) if isinstance(leaf, Tracer) else copy_input(leaf)
 
 
 def prefixed(name: str, axes: Axes, tree: TreeDef) -> list[Any]:

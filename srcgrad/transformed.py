@@ -188,7 +188,7 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
                     if not isinstance(captures, Together):
                         if program.native:
                             self.one_call_more(args, {}, None, captures, program)
-                        if program.changes is not None:
+                        if program.changes is not None or (program.written and program.direct is None):
                             return self.execute(program, self.job(args, {}), (), captures)
                     direct = program.direct
                     if direct is not None:
@@ -403,6 +403,9 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
 
     def execute(self, program: Program, job: Job, hidden: Sequence[Any], captures: Known) -> Any:
         leaves = [*job.leaves, *hidden] if hidden else job.leaves
+        if program.written and program.refuses(leaves):  # what raises at the write, in the user's own code
+            args, kwargs = job.treedef.unflatten(job.leaves)
+            return self.retrace(job, args, kwargs, "writes into a read-only array", silently=True)
         arguments = [as_array(leaves[position]) for position in program.traced]
         if job.extras:
             arguments += map(as_array, job.extras)

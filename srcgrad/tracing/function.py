@@ -260,6 +260,8 @@ def with_tracers(
         tracer.storage.strides, tracer.storage.given = spec.strides, True
         if trace.writes_back and type(leaves[position]) in JAX_TYPES:  # what could not be changed for the caller
             tracer.storage.writable = False
+        elif trace.concrete and isinstance(leaves[position], np.ndarray):
+            tracer.storage.writable = leaves[position].flags.writeable
         if spec.host is None:
             given[position] = tracer
         elif not trace.concrete:

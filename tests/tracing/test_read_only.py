@@ -194,3 +194,66 @@ def test_flags_of_traced_arrays_are_shown_and_set_as_numpy_does() -> None:
     with pytest.raises(UnsupportedError, match="not writable"):
         sg.grad(f)(X)
     assert all(seen[1:])
+
+
+# --- arguments and captured arrays that are read-only --------------------------------------------------------------
+
+
+def doubled(x: Any) -> Any:
+    x *= 2.0
+    return x.sum()
+
+
+WAYS = [sg.grad, sg.jacfwd, sg.hessian, lambda f: lambda x: sg.vjp(f, x), lambda f: lambda x: sg.vmap(f)(x[None])]
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize("transform", WAYS)
+def test_a_read_only_argument_is_not_written_into_as_if_it_were_a_copy(
+    transform: Callable[..., Any], backend: str
+) -> None:
+    """The program was made for an array that may be written into; the error shows the line that writes."""
+    with sg.use_backend(backend):
+        of_x = transform(doubled)
+        for _ in range(5):  # the later calls are machine code's
+            of_x(X.copy())
+        still = X.copy()
+        still.flags.writeable = False
+        with pytest.raises(ValueError, match="read-only") as caught:
+            of_x(still)
+        of_x(X.copy())
+    assert isinstance(caught.value, sg.errors.MutationError) is (transform is not WAYS[-1])  # which runs it as it is
+    assert caught.value.args and (transform is WAYS[-1] or "x *= 2.0" in str(caught.value))
+    assert (still == X).all()
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+def test_a_read_only_captured_array_is_not_written_into(backend: str) -> None:
+    table = np.ones(3)
+
+    def f(x: Any) -> Any:
+        table[0] = x
+        return table.sum() * x
+
+    g = sg.grad(f, backend=backend)
+    assert [g(2.0) for _ in range(5)] == [6.0] * 5
+    table.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        g(2.0)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+def test_what_a_function_does_about_a_read_only_argument_is_done(backend: str) -> None:
+    def f(x: Any) -> Any:
+        try:
+            x[0] = 1.0
+        except ValueError:
+            x = 3.0 * x
+        return np.sum(x * x)
+
+    still = X.copy()
+    still.flags.writeable = False
+    g = sg.grad(f, backend=backend)
+    for _ in range(2):
+        np.testing.assert_allclose(g(X.copy()), [0.0, 4.0, 6.0])
+        np.testing.assert_allclose(g(still), 18.0 * X)
