@@ -206,6 +206,8 @@ def test_functions_that_are_traced_again_take_jax_arrays(backend: str) -> None:
         compare(plain(wide(X)), (X * 2.0, 7), jax.Array)
         pull = sg.vjp(f, x, {"y": wide(X + 1)}, backend=backend)[1]
         compare(pull(1.0)[0], wanted[1], jax.Array)
+        sg.vmap(lambda x: seen.append(type(x)) or float(str(x[0])), backend=backend)(wide(np.stack([X])))
+        sg.jit(lambda x: seen.append(type(x)) or float(str(x[0])), backend=backend)(x)
     assert not any(issubclass(kind, jax.Array) for kind in seen)
 
 
