@@ -34,6 +34,7 @@ from srcgrad.ir.passes import (
     powers,
     root_series,
     roots,
+    scaled_bessel,
     signs,
 )
 from srcgrad.ir.passes.matching import RULES
@@ -59,6 +60,7 @@ __all__ = [
     "powers",
     "root_series",
     "roots",
+    "scaled_bessel",
     "signs",
     "simplify",
     "take_limits",
