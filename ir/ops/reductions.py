@@ -23,6 +23,7 @@ from srcgrad.ir.opdef import (
     require_arity,
     require_kinds,
 )
+from srcgrad.ir.ops.rounding import along
 from srcgrad.ir.ops.shapes import require_axes, without_axes
 from srcgrad.ir.types import INT64, ArrayType, DType, Shape, Size, real_dtype
 
@@ -240,16 +241,12 @@ class ReduceNorm(Reduction):
     ) -> Sequence[Tangent]:
         """sum(Re(conj(x) t))/norm."""
         operand, axes = operands[0], attrs["axes"]
-        norm, direction = spread(results[0], operand.shape, axes), operand
-        is_kink = norm == 0.0
+        norm = spread(results[0], operand.shape, axes)
         if operand.dtype.kind == "c":
-            norm, direction = REGISTRY["cast"](norm, dtype=operand.dtype), REGISTRY["conj"](operand)
-        slope = REGISTRY["select"](is_kink, 0.0, direction / norm)
-        if operand.dtype.kind != "c":
-            slope = REGISTRY["slope_of_norm"](slope, norm, order=0, part=0)
-        part = s.scale(tangents[0], slope)
-        if operand.dtype.kind == "c":
-            part = s.apply(REGISTRY["real"], [part])
+            part = along(s, operand, tangents[0], norm)
+        else:
+            slope = REGISTRY["select"](norm == 0.0, 0.0, operand / norm)
+            part = s.scale(tangents[0], REGISTRY["slope_of_norm"](slope, norm, order=0, part=0))
         return (s.apply(REGISTRY["reduce_sum"], [part], {"axes": axes}),)
 
     def samples(self) -> Iterator[Sample]:

@@ -53,6 +53,16 @@ class Rint(Rounding):
     kinds = "fc"
 
 
+def along(s: LinearEmitter, z: Term, tangent: Tangent, length: Term) -> Tangent:
+    """Re(conj(z) t) over a length, and 0 where that is 0: by parts, each of which has a slope of the length."""
+    parts = []
+    for part, op in enumerate((REGISTRY["real"], REGISTRY["imag"])):
+        slope = REGISTRY["select"](length == 0.0, 0.0, op(z) / length)
+        slope = REGISTRY["slope_of_norm"](slope, length, order=0, part=part)
+        parts.append(s.scale(s.apply(op, [tangent]), slope))
+    return s.add(*parts)
+
+
 class Abs(Elementwise):
     """The absolute value, real also of complex numbers; at the kink 0 the derivative is 0."""
 
@@ -73,10 +83,7 @@ class Abs(Elementwise):
         operand = operands[0]
         if operand.dtype.kind != "c":
             return (s.scale(tangents[0], REGISTRY["slope_of_abs"](operand, order=0)),)
-        length = REGISTRY["cast"](results[0], dtype=operand.dtype)
-        direction = REGISTRY["conj"](operand) / length
-        coefficient = REGISTRY["select"](results[0] == 0.0, 0.0, direction)
-        return (s.apply(REGISTRY["real"], [s.scale(tangents[0], coefficient)]),)
+        return (along(s, operand, tangents[0], results[0]),)
 
     def samples(self) -> Iterator[Sample]:
         yield from super().samples()

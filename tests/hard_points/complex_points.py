@@ -35,6 +35,13 @@ ZERO = np.zeros(2)
 COMPLEX: dict[str, Case] = {
     "|z| at 0": (lambda x: np.abs(number(x)), ZERO, (ZERO, np.zeros((2, 2)))),
     "|z|": (lambda x: np.abs(number(x)), XY, (XY, EYE - np.outer(XY, XY))),
+    "cos |z| at 0": (lambda x: np.cos(np.abs(number(x))), ZERO, (ZERO, -EYE)),
+    "log cosh |z| at 0": (lambda x: np.log(np.cosh(np.abs(number(x)))), ZERO, (ZERO, EYE)),
+    "the cosine of a norm at 0": (
+        lambda x: np.cos(np.linalg.norm(np.stack([number(x), 2j * number(x)]))),
+        ZERO,
+        (ZERO, -5 * EYE),
+    ),
     "|z|**2 at 0": (lambda x: np.abs(number(x)) ** 2, ZERO, (ZERO, 2 * EYE)),
     "z * conj(z) at 0": (lambda x: np.real(number(x) * np.conj(number(x))), ZERO, (ZERO, 2 * EYE)),
     "z**2 at 0": (lambda x: pair(number(x) ** 2), ZERO, holomorphic(0j, 2 + 0j)),
