@@ -124,6 +124,8 @@ def coefficients(name: str, place: float, exponent: float = 0.0) -> list[float] 
             square = sum(found[j] * found[k - j] for j in range(k + 1))
             found.append(((1.0 if k == 0 else 0.0) - square if name == "tanh" else found[k] - square) / (k + 1))
         return found
+    if name in ("arcsin", "arctan", "arcsinh", "arctanh"):
+        return of_inverse(name, place)
     if name in ("sinc", "j0") and place == 0.0:
         factors = [-(math.pi**2) / (2 * k * (2 * k + 1)) if name == "sinc" else -0.25 / k**2 for k in range(1, COUNT)]
         even = [math.prod(factors[:k]) for k in range(COUNT // 2 + 1)]
@@ -131,10 +133,24 @@ def coefficients(name: str, place: float, exponent: float = 0.0) -> list[float] 
     return None
 
 
+def of_inverse(name: str, place: float) -> list[float] | None:
+    """The slope is a power of 1 + place**2 or 1 - place**2, of which the coefficients are those of a power."""
+    sign, exponent = (1.0 if name in ("arctan", "arcsinh") else -1.0), (-0.5 if name in ("arcsin", "arcsinh") else -1.0)
+    if sign < 0.0 and abs(place) >= 1.0:
+        return None
+    below = of_number(1.0 + sign * place * place)
+    below.terms[1:3] = 2.0 * sign * place, sign
+    slope = composed(below, "pow", exponent)
+    if slope is None:
+        return None
+    value = float({"arcsin": math.asin, "arctan": math.atan, "arcsinh": math.asinh, "arctanh": math.atanh}[name](place))
+    return [value, *(float(slope.terms[k]) / (k + 1) for k in range(COUNT - 1))]
+
+
 def composed(inner: Series, name: str, exponent: float = 0.0) -> Series | None:
     """A function of a series."""
     try:
-        outer = coefficients(name, float(inner.terms[0]), exponent)
+        outer = coefficients(name, float(inner.exact[0]), exponent)
     except OverflowError:
         return None
     if outer is None:
@@ -180,7 +196,7 @@ def made_of(value: Value, known: Known, depth: int) -> Series | None:
     name = made.op.name
     if is_held(value):
         return series(made.operands[2], known, depth)
-    if name in ("mul", "div", "add", "sub"):
+    if name in PAIRS:
         return of_two(made, known, depth - 1)
     exponent = exponent_of(made)
     if name not in FUNCTIONS and exponent is None:
@@ -209,19 +225,31 @@ def exponent_of(made: Operation) -> float | None:
 
 def of_two(made: Operation, known: Known, depth: int) -> Series | None:
     name, found = made.op.name, [series(operand, known, depth) for operand in made.operands]
-    for k, (one, other) in enumerate(((0, 1), (1, 0))):
+    for one, other in ((0, 1), (1, 0)):
         root, value = found[one], made.operands[other]
-        if found[other] is None and root is not None and root.base is not None:
-            if value is root.base and not root.scale:
-                found[other] = of_power(value, 2)
-            elif name == "mul" or (name == "div" and k == 0):
-                return scaled(root, value, 1 if name == "mul" else -1)
+        if root is None or root.base is None or found[other] is not None:
+            continue
+        if name == "mul" or (name == "div" and one == 0):
+            return scaled(root, value, 1 if name == "mul" else -1)
     left, right = found
     if left is None or right is None:
         return None
+    if name in ("minimum", "maximum"):
+        return one_of(left, right, name == "minimum")
+    if name == "arctan2":
+        ratio = quotient(left, right) if right.exact[0] > 0.0 else None
+        return None if ratio is None or ratio.base is None else composed(ratio, "arctan")
     if name in ("add", "sub"):
         return added(left, right, 1.0 if name == "add" else -1.0)
     return product(left, right) if name == "mul" else quotient(left, right)
+
+
+def one_of(left: Series, right: Series, smaller: bool) -> Series | None:
+    """The one of two that is the smaller, or the larger, where the root is 0; where they are equal there is a kink."""
+    gap = added(left._replace(base=None), right._replace(base=None), -1.0)
+    if gap is None or gap.exact[0] == 0.0:
+        return None
+    return left if (gap.exact[0] < 0.0) is smaller else right
 
 
 def scaled(root: Series, value: Value, sign: int) -> Series | None:
@@ -232,16 +260,16 @@ def scaled(root: Series, value: Value, sign: int) -> Series | None:
     return root._replace(scale=tuple(scale)) if len(scale) <= 2 else None
 
 
-def has_root(value: Value) -> bool:
-    """Whether a root is among the first few ops that a value is made of."""
-    pending, seen = [value.producer], 0
+def rooted(value: Value) -> list[Value]:
+    """What there is a root of among the first few ops that a value is made of."""
+    pending, seen, found = [value.producer], 0, dict[Value, None]()
     while pending and seen < LOOKED:
         made, seen = pending.pop(0), seen + 1
         if made is not None and (made.op.name in OPS or is_held(made.results[0])):
             if exponent_of(made) == 0.5:
-                return True
+                found[made.operands[0]] = None
             pending += [operand.producer for operand in made.operands if operand.producer is not None]
-    return False
+    return list(found)
 
 
 def with_base(value: Value, base: Value, place: Term, memo: dict[Value, Term]) -> Term:
@@ -264,11 +292,17 @@ def with_base(value: Value, base: Value, place: Term, memo: dict[Value, Term]) -
 
 
 def smooth_at_zero(operation: Operation, builder: Builder) -> Value | None:
-    if not has_root(operation.results[0]):
-        return None
-    known: Known = {}
+    for base in rooted(operation.results[0]):
+        found = smooth_in(base, operation, builder)
+        if found is not None:
+            return found
+    return None
+
+
+def smooth_in(root_of: Value, operation: Operation, builder: Builder) -> Value | None:
+    known: Known = {root_of: of_power(root_of, 2)}
     found = series(operation.results[0], known)
-    if found is None or found.base is None or found.exact[1] != 0.0:
+    if found is None or found.base is not root_of or found.exact[1] != 0.0:
         return None
     sides = [known.get(operand) for operand in operation.operands]
     if all(each is None or each.base is None or each.exact[1] == 0.0 for each in sides):
@@ -309,8 +343,10 @@ def at_zero(found: Series, base: Term) -> Term:
 
 FUNCTIONS: Final = frozenset(
     {"neg", "exp", "expm1", "sin", "cos", "sinh", "cosh", "log", "log1p", "reciprocal", "tanh", "expit", "sinc", "j0"}
+    | {"arcsin", "arctan", "arcsinh", "arctanh"}
 )
-OPS: Final = FUNCTIONS | {"mul", "div", "add", "sub", "square", "integer_pow", "pow", "sqrt"}
+PAIRS: Final = frozenset({"mul", "div", "add", "sub", "arctan2", "minimum", "maximum"})
+OPS: Final = FUNCTIONS | PAIRS | {"square", "integer_pow", "pow", "sqrt"}
 _EXAMPLES: Final = {
     "mul": (
         lambda x: (1.0 + apply("sqrt", x)) * apply("exp", -apply("sqrt", x)),

@@ -40,10 +40,20 @@ AT_ZERO: dict[str, tuple[Any, float, float]] = {
 }
 
 
+INVERSES: dict[str, tuple[Any, float, float]] = {
+    "the square of an angle by its sine": (lambda x: np.arcsin(np.sqrt(x)) ** 2, 1.0, 2 / 3),
+    "by a sine that is no more than 1": (lambda x: (2 * np.arcsin(np.minimum(1, np.sqrt(x)))) ** 2, 4.0, 8 / 3),
+    "by its sine and its cosine": (lambda x: (2 * np.arctan2(np.sqrt(x), np.sqrt(1 - x))) ** 2, 4.0, 8 / 3),
+    "by its tangent": (lambda x: np.sqrt(x) * np.arctan(np.sqrt(x)), 1.0, -2 / 3),
+    "the square of an area": (lambda x: np.arcsinh(np.sqrt(x)) ** 2, 1.0, -2 / 3),
+    "the cosine of twice an area": (lambda x: np.cos(2 * np.arctanh(np.sqrt(x))), -2.0, -4 / 3),
+}
+
+
 @pytest.mark.parametrize("backend", ["numpy", "llvm"])
-@pytest.mark.parametrize("name", AT_ZERO)
+@pytest.mark.parametrize("name", [*AT_ZERO, *INVERSES])
 def test_derivatives_at_zero(name: str, backend: str) -> None:
-    check_derivatives(*AT_ZERO[name], backend, rtol=1e-13)
+    check_derivatives(*(AT_ZERO | INVERSES)[name], backend, rtol=1e-13)
 
 
 @pytest.mark.parametrize("backend", ["numpy", "llvm"])
@@ -82,6 +92,35 @@ def test_kernels_of_squared_distances(backend: str) -> None:
         np.testing.assert_allclose(one, other, rtol=1e-13, atol=1e-15)
     f = sg.grad(lambda x: matern(np.sqrt(np.sum(x**2)) / -2.0 * -1.0))
     np.testing.assert_allclose(sg.jacrev(f, backend=backend)(np.zeros(2)), -5 / 12 * np.eye(2), rtol=1e-14)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize("by_tangent", [False, True])
+def test_squared_distance_on_a_sphere(backend: str, by_tangent: bool) -> None:
+    """The haversine formula, where both places are one: the metric of the sphere twice."""
+
+    def squared(p: Any, q: Any) -> Any:
+        a = np.sin((q[0] - p[0]) / 2) ** 2 + np.cos(p[0]) * np.cos(q[0]) * np.sin((q[1] - p[1]) / 2) ** 2
+        return (2 * (np.arctan2(np.sqrt(a), np.sqrt(1 - a)) if by_tangent else np.arcsin(np.sqrt(a)))) ** 2
+
+    place = np.array([0.5, 0.25])
+    gradient = sg.grad(squared, backend=backend)
+    np.testing.assert_array_equal(gradient(place, place), 0.0)
+    metric = np.diag([2.0, 2.0 * np.cos(0.5) ** 2])
+    np.testing.assert_allclose(sg.jacfwd(gradient, backend=backend)(place, place), metric, rtol=1e-14)
+    np.testing.assert_allclose(gradient(place, place + np.array([1e-3, 0.0])), [-2e-3, 0.0], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("inverse", ["arcsin", "arctan", "arcsinh", "arctanh"])
+def test_inverses_around_other_places(inverse: str) -> None:
+    f = getattr(np, inverse)
+    found = sg.grad(lambda x: np.cos(f(0.5 - 0.25 * np.cos(np.sqrt(x)))))(0.0)
+    step = 1e-6
+    numbers = [np.cos(f(0.5 - 0.25 * np.cos(np.sqrt(x)))) for x in (0.0, step, 2 * step)]
+    np.testing.assert_allclose(found, (-3 * numbers[0] + 4 * numbers[1] - numbers[2]) / (2 * step), rtol=1e-6)
+    rooted = sg.grad(lambda x: np.cos(f(0.5 + np.sqrt(x)) - f(0.5)))(0.0)
+    slope = sg.grad(f)(0.5)
+    np.testing.assert_allclose(rooted, -(slope**2) / 2, rtol=1e-13)
 
 
 def test_of_a_scale_that_is_an_argument() -> None:
