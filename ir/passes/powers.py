@@ -6,8 +6,10 @@ from typing import Final
 
 from srcgrad.ir.core import Builder, Operation, Value
 from srcgrad.ir.opdef import Term
+from srcgrad.ir.passes.flats import held
 from srcgrad.ir.passes.matching import apply, is_known, is_zero, made_by, rule
 from srcgrad.ir.passes.movement import scaled_by, size, squared_norm
+from srcgrad.ir.passes.roots import is_held
 
 SUMMED: Final = frozenset({"add", "reduce_sum", "reshape", "broadcast", "transpose", "reverse", "slice"})
 """What is made of sums of squares where its operands are."""
@@ -70,6 +72,36 @@ def length_along_an_axis(operation: Operation, builder: Builder) -> Value | None
         if is_zero(other):
             return apply("abs", Term(builder, value)).value
     return None
+
+
+@rule(
+    "xlogy(r**2, r) -> select(r == 0, -pow(r, 3/2), xlogy(r**2, r) held there), of a norm r",
+    lambda x: apply("xlogy", x * x, apply("abs", x)),
+    lambda x, y: with_log(x * x + apply("square", y)),
+    kinds="f",
+    limit=True,
+)
+def square_with_logarithm(operation: Operation, builder: Builder) -> Value | None:
+    """r**2 log(r) ends with the slope 0 at 0, and an infinite second derivative: so does the power beside it."""
+    square, length = operation.operands
+    if square.type.dtype.kind != "f" or is_held(square):
+        return None
+    p, r = Term(builder, square), Term(builder, length)
+    if square is length and is_sum_of_squares(square):
+        inner = squared_value(square)
+        root = apply("kinked_sqrt", p) if inner is None else apply("abs", Term(builder, inner))
+    elif squared_norm(length, builder) is square:
+        root = r
+    else:
+        return None
+    zero = root == 0.0
+    there = 0.0 - apply("pow", root, 1.5)
+    return apply("select", zero, there, operation.op(held(zero, p), held(zero, r))).value
+
+
+def with_log(x: Term) -> Term:
+    """``xlogy(x, x)``, in an example."""
+    return apply("xlogy", x, x)
 
 
 def even_power(value: Value) -> tuple[Value, int] | None:

@@ -6,6 +6,7 @@ the product is, there alone, so that elsewhere nothing is computed in another wa
 
 from __future__ import annotations
 
+import math
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -211,3 +212,27 @@ for _name, _examples in _EXAMPLES.items():
     rule(
         f"{_name}(x**p, …) -> select(x == 0, x**q, {_name}(x**p, …) of x held there)", *_examples, kinds="f", limit=True
     )(as_power)
+
+
+# --- logarithms -------------------------------------------------------------------------------------------------------
+
+
+@rule(
+    "xlogy(x**p, x**q) -> select(x == 0, -pow(x, p), xlogy(x**p, x**q) of x held there)",
+    lambda x: apply("xlogy", apply("square", x), x),
+    lambda x: apply("xlogy", apply("integer_pow", x, y=3), 2.0 * apply("abs", x)),
+    kinds="f",
+    limit=True,
+)
+def power_with_logarithm(operation: Operation, builder: Builder) -> Value | None:
+    """Derivatives of x**p log(x) at 0 are 0 below the p-th, which is infinite: as those of a power just below it."""
+    left, right = (monomial(operand) for operand in operation.operands)
+    if left.base is not right.base:
+        return None
+    if left.power <= 1.0 or right.scale <= 0.0 or is_held(left.base) or isinstance(left.base, Literal):
+        return None
+    base = Term(builder, left.base)
+    zero = base == 0.0
+    there = 0.0 - left.scale * apply("pow", base, math.ceil(left.power) - 0.5)
+    sides = [away_from_zero(operand, left.base, held(zero, base)) for operand in operation.operands]
+    return apply("select", zero, there, operation.op(*sides)).value
