@@ -22,6 +22,7 @@ from typing import Final
 from srcgrad.ir.core import Function, Region
 from srcgrad.ir.passes import (
     algebra,
+    angles,
     bounds,
     broadcasts,
     flats,
@@ -48,6 +49,7 @@ __all__ = [
     "FINAL",
     "RULES",
     "algebra",
+    "angles",
     "bounds",
     "broadcasts",
     "flats",
