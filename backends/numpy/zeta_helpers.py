@@ -18,6 +18,7 @@ def zeta_derivative(s: Any, q: Any, n: int) -> Any:
     dtype = np.asarray(q).dtype
     s, q = (np.asarray(x, np.promote_types(dtype, np.float64)) for x in (s, q))
     never = np.isinf(s) | np.isinf(q)
+    limit = np.where((s > 0) & (q < 1), np.inf, 0.0)  # there, of powers of q
     s = np.where(never, 2.0, s)
     q = np.where(never, 1.0, np.where(q > 0, q, np.nan))
     total = np.zeros_like(q)
@@ -52,5 +53,5 @@ def zeta_derivative(s: Any, q: Any, n: int) -> Any:
     for order in range(1, n + 1):
         choices = choices * (n - order + 1) // order
         tail = tail * logarithm + choices * rest[order]
-    found = np.where(never, 0.0, total + tail * a**-s)
+    found = np.where(never, limit, total + tail * a**-s)
     return found if dtype == np.float64 else found.astype(dtype)

@@ -257,6 +257,7 @@ def test_riemanns_zeta_function_has_derivatives_on_both_sides_of_its_pole(name: 
     f = getattr(scipy.special, name)
     slopes = {
         -20.5: (300.57792297065504, -305.9863981173223),
+        -1e-8: (-0.91893851314110848, -2.0063563958614744),
         0.0: (-np.log(2 * np.pi) / 2, -2.006356455908585),
         0.3: (-1.9618608600898817, -5.838544586817723),
         1.01: (-9999.927281160435, 1999999.9902892092),
@@ -269,7 +270,21 @@ def test_riemanns_zeta_function_has_derivatives_on_both_sides_of_its_pole(name: 
             np.testing.assert_allclose(inner(f, backend=backend)(x), expected[0], rtol=1e-13)
             second = srcgrad.jacfwd(inner(f, backend=backend), backend=backend)(x)
             np.testing.assert_allclose(second, expected[1], rtol=1e-13)
+    assert srcgrad.jit(f, backend=backend)(-20.0) == f(-20.0)  # zeta is 0 at the even numbers
     assert srcgrad.jit(f, backend=backend)(np.inf) == f(np.inf) and srcgrad.grad(f, backend=backend)(np.inf) == 0.0
+
+
+def test_zeta_in_its_exponent_at_infinity() -> None:
+    found = srcgrad.grad(lambda s: np.sum(scipy.special.zeta(s, np.array([0.5, 1.0]))))
+    assert found(np.inf) == np.inf and srcgrad.grad(scipy.special.zeta)(np.inf, 2.0) == 0.0
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+def test_zeta_of_complex_numbers_is_without_a_rule() -> None:
+    z = 2.0 + 1j
+    assert srcgrad.jit(scipy.special.zeta)(z) == scipy.special.zeta(z)
+    with pytest.raises(srcgrad.errors.DTypeError, match="of complex numbers"):
+        srcgrad.grad(scipy.special.zeta, holomorphic=True)(z)
 
 
 def test_the_exponent_of_a_power_law_is_found_by_its_likelihood() -> None:

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import scipy.special
 
-from srcgrad.errors import ShapeError, UnsupportedError
+from srcgrad.errors import DTypeError, ShapeError, UnsupportedError
 from srcgrad.tracing.functions.reductions import finite_constant
 from srcgrad.tracing.functions.registry import (
     Rule,
@@ -121,17 +121,28 @@ def polygamma(n: Any, x: Any) -> Any:
 
 @scipy_rule("zeta")
 def zeta(x: Any, q: Any = None, out: Any = None) -> Any:
-    """Of one argument Riemann's, also where its sum does not converge: by reflection below 0 (DLMF 25.4.1)."""
+    """Of one argument Riemann's, also where its sum does not converge: by reflection below -1/2 (DLMF 25.4.2), as
+    nearer to 0 it would be of a product of the pole with a zero.
+    """
+    operands = floating(x) if q is None else floating(x, q)
+    if operands[0].dtype.kind == "c":
+        raise DTypeError(
+            "scipy.special.zeta of complex numbers has no derivative in srcgrad", hint="it has one of real numbers"
+        )
     if q is not None:
-        return finish(elementwise("zeta", *floating(x, q)), out, broadcasts=True)
-    s: Any = floating(x)[0]
+        return finish(elementwise("zeta", *operands), out, broadcasts=True)
+    s: Any = operands[0]
     ones: Any = np.ones_like(s)
-    inside: Any = np.where((s < 0.0) | (s > 1.0), 0.5, s)
+    below = s < -0.5
+    inside: Any = np.where(below | (s > 1.0), 0.5, s)
     between = emit("zeta_derivative", inside, ones, n=0)
-    t: Any = 1.0 - np.where(s < 0.0, s, -1.0)
-    mirrored = 2.0 * (2.0 * np.pi) ** -t * np.cos(np.pi / 2 * t) * scipy.special.gamma(t) * emit("zeta", t, ones)
+    negative = np.where(below, s, -2.0)
+    periods = np.rint(0.5 * negative)  # of the sine, by which it is 0 at the even numbers
+    sine = (1.0 - 2.0 * (periods % 2.0)) * np.sin(0.5 * np.pi * (negative - 2.0 * periods))
+    t: Any = 1.0 - negative
+    mirrored = 2.0 * (2.0 * np.pi) ** -t * sine * scipy.special.gamma(t) * emit("zeta", t, ones)
     above = np.where(s == np.inf, 1.0, emit("zeta", s, ones))
-    return finish(np.where(s <= 1.0, np.where(s < 0.0, mirrored, between), above), out, broadcasts=True)
+    return finish(np.where(s <= 1.0, np.where(below, mirrored, between), above), out, broadcasts=True)
 
 
 @scipy_rule("multigammaln")
