@@ -7,7 +7,7 @@ from typing import Final
 from srcgrad.ir.core import Builder, Operation, Value
 from srcgrad.ir.opdef import Term
 from srcgrad.ir.passes.flats import held
-from srcgrad.ir.passes.matching import apply, is_known, is_zero, made_by, rule
+from srcgrad.ir.passes.matching import apply, is_known, is_zero, made_by, operand_of, rule
 from srcgrad.ir.passes.movement import scaled_by, size, squared_norm
 from srcgrad.ir.passes.roots import is_held
 
@@ -87,7 +87,7 @@ def square_with_logarithm(operation: Operation, builder: Builder) -> Value | Non
     if square.type.dtype.kind != "f" or is_held(square):
         return None
     p, r = Term(builder, square), Term(builder, length)
-    if square is length and is_sum_of_squares(square):
+    if (square is length or operand_of(length, "sqrt") is square) and is_sum_of_squares(square):
         inner = squared_value(square)
         root = apply("kinked_sqrt", p) if inner is None else apply("abs", Term(builder, inner))
     elif squared_norm(length, builder) is square:

@@ -27,7 +27,7 @@ def test_derivatives_at_zero(name: str, backend: str) -> None:
 
 
 @pytest.mark.parametrize("backend", ["numpy", "llvm"])
-@pytest.mark.parametrize("name", ["norms", "cdist", "hypot", "squares"])
+@pytest.mark.parametrize("name", ["norms", "cdist", "hypot", "squares", "roots"])
 def test_thin_plate_splines(name: str, backend: str) -> None:
     """As without the pairs of equal points, and with them; elsewhere nothing changes."""
     points = np.array([[0.0, 1.0], [0.5, -0.25], [0.0, 1.0]])
@@ -38,6 +38,9 @@ def test_thin_plate_splines(name: str, backend: str) -> None:
         if name == "squares":
             squares = np.sum(difference**2, axis=2)
             return np.sum(weights * xlogy(squares, squares) / 2)
+        if name == "roots":
+            squares = np.sum(difference**2, axis=2)
+            return np.sum(weights * xlogy(squares, np.sqrt(squares)))
         if name == "cdist":
             r = cdist(points, points)
         elif name == "norms":
