@@ -99,3 +99,8 @@ def is_number(entry: Any) -> bool:
     if isinstance(entry, Tracer):
         return entry.scalar and entry.dtype != np.bool_
     return isinstance(entry, (int, np.integer)) and not isinstance(entry, bool)
+
+
+def is_selected(x: Any) -> bool:
+    """Whether it is what a mask selects, which a loop does not hand on: slices may move, in `Moving`."""
+    return isinstance(x, Ragged) and any(isinstance(part, Chosen) for part in x.extents)

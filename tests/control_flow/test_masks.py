@@ -97,6 +97,70 @@ def test_a_mask_that_selects_nothing() -> None:
         sg.jit(lambda x: x[x > 9].max())(X)
 
 
+def ended_by_break(a: Any, of_each_trip: Any) -> Any:
+    """Newton's steps where they are not yet small."""
+    x, active = np.ones_like(a), np.full(a.shape, True)
+    for _ in range(30):
+        of_each_trip = x[active] ** 3 + x[active] - a[active]
+        x[active] -= of_each_trip / (3 * x[active] ** 2 + 1)
+        active = np.abs(x**3 + x - a) > 1e-9
+        if not active.any():
+            break
+    return np.sum(x)
+
+
+def ended_by_its_test(a: Any, of_each_trip: Any) -> Any:
+    x, active = np.ones_like(a), np.full(a.shape, True)
+    while active.any():
+        of_each_trip = x[active] ** 3 + x[active] - a[active]
+        x[active] -= of_each_trip / (3 * x[active] ** 2 + 1)
+        active = np.abs(x**3 + x - a) > 1e-9
+    return np.sum(x)
+
+
+def chosen(a: Any, _: Any) -> Any:
+    x = np.ones_like(a)
+    for _ in range(30):
+        f = x**3 + x - a
+        x = np.where(np.abs(f) > 1e-9, x - f / (3 * x**2 + 1), x)
+    return np.sum(x)
+
+
+@pytest.mark.parametrize("f", [ended_by_break, ended_by_its_test])
+@pytest.mark.parametrize("backend", ["llvm", "numpy"])
+def test_what_a_mask_selects_is_of_one_trip_of_a_loop_that_ends_early(f: Any, backend: str) -> None:
+    """However often the loop runs, in one program: a variable is set anew in each trip, whatever it was before."""
+    slope = sg.grad(f, backend=backend)
+    for a in (np.array([0.5, 9.0, -2.0]), np.array([3.0, 3.0, 1e6])):
+        np.testing.assert_allclose(slope(a, np.zeros(3)), sg.grad(chosen)(a, None), rtol=1e-12)
+        assert sg.explain(slope)(a, np.zeros(3))["how it runs"].startswith("One program")
+        np.testing.assert_array_equal(slope(a, None), slope(a, np.zeros(3)))
+    found = sg.hessian(f, backend=backend)(a, np.zeros(3))
+    np.testing.assert_allclose(found, sg.hessian(chosen)(a, None), rtol=1e-11)
+
+
+@pytest.mark.parametrize("later", [True, False])
+def test_what_another_trip_selected_is_read(later: bool) -> None:
+    """After the loop or in the trip behind: by a program for the path."""
+
+    def f(x: Any) -> Any:
+        y, found = np.zeros(3), 0.0
+        for k in range(4):
+            if not later:
+                found = found + y.sum()
+            y = x[x > k] ** 2
+            x = 1.1 * x
+            if x[0] > 4.0:
+                break
+        return found + y.sum()
+
+    for x in (np.array([3.0, 1.0, 2.0]), np.array([2.0, 1.0, 4.0])):
+        assert f(x) == sg.jit(f)(x)
+        steps = 1e-6 * np.eye(3)
+        numbers = [(f(x + step) - f(x - step)) / 2e-6 for step in steps]
+        np.testing.assert_allclose(sg.grad(f)(x), numbers, rtol=1e-6, atol=1e-8)
+
+
 def test_elements_of_different_masks_do_not_meet() -> None:
     """As many as the other mask selects in this call: a program for the path, and NumPy's error in the next call."""
 

@@ -62,6 +62,7 @@ from srcgrad.tracing.conversion.state import (
 )
 from srcgrad.tracing.conversion.structures import has_objects, objects_in, structure_of
 from srcgrad.tracing.conversion.trips import Trip
+from srcgrad.tracing.masks import is_selected
 from srcgrad.tracing.refusing import require_told
 from srcgrad.tracing.rows import row
 from srcgrad.tracing.storage import Pending, Storage
@@ -348,6 +349,8 @@ class LoopRegion:
                 if objects or has_objects(other_tree):
                     return self.lose(cell, other)
                 raise Refused(f"{name!r} changes its structure in a {self.label} with traced values")
+            if any(map(is_selected, others)):
+                return self.lose(cell, other)  # mostly each trip makes its own
             carry.joined(others)
         self.may_be_unbound(cell, one)
         self.may_be_unbound(cell, other)
