@@ -24,7 +24,7 @@ Expansion = Callable[[Sequence[Term], Attrs], Term]
 C128: Final = np.dtype(np.complex128)
 LARGEST_ORDER: Final = 4
 """The derivatives that are written out: of higher ones the polynomials are long."""
-HALVES: Final = (0.5, 1.5, 2.5, -0.5, -1.5)
+HALVES: Final = (0.5, 1.5, 2.5, -0.5, -1.5, -2.5)
 """Exponents whose powers take a root, and at most two roundings more."""
 LARGEST_WHOLE: Final = 64
 """The exponents of whole numbers whose powers are written out as products."""
@@ -64,13 +64,17 @@ def power_with_logarithm(operands: Sequence[Term], attrs: Attrs) -> Term:
 
 
 def half_power(operands: Sequence[Term], attrs: Attrs) -> Term:
-    """x**(k/2) for k in `HALVES`, by a root: with its values at -0.0 and -inf, where the root has others."""
+    """x**(k/2) for k in `HALVES`, by a root: with its values at -0.0 and -inf, where the root has others.
+
+    The square of x is subnormal or infinite only where the power is infinite, or 0.
+    """
     exponent, x = splat_number(operands[1]), operands[0] + 0.0
     assert isinstance(exponent, float)
     root: Term = REGISTRY["sqrt"](x)
     power = root if exponent > 0 else 1.0 / root
     if abs(exponent) > 1:
-        power = (x if exponent < 2 else x * x) * power if exponent > 0 else power / x
+        factor = x if abs(exponent) < 2 else x * x
+        power = factor * power if exponent > 0 else power / factor
     found: Term = REGISTRY["select"](x == -math.inf, x.like(math.inf if exponent > 0 else 0.0), power)
     return found
 
