@@ -144,6 +144,8 @@ TEXTS = frozenset({"numpy.char", "numpy.strings", "re", "textwrap"})
 """Modules whose functions take texts."""
 NOTATIONS = frozenset({("json", "loads"), ("json", "dumps"), ("ast", "literal_eval")})
 """What reads and writes values as texts."""
+MASKS = frozenset({"isMaskedArray", "is_masked", "getmask", "getmaskarray"})
+"""What is asked of an array that may be a masked one, of ``np.ma``, which is imported by those who use it."""
 DATES = frozenset({np.busday_count, np.busday_offset, np.is_busday, np.datetime_as_string, np.datetime_data})
 
 
@@ -152,12 +154,14 @@ TABLES = frozenset({"scipy.constants._codata"})
 
 
 def takes_constants(thing: object) -> bool:
-    """Whether it is a function of texts or of what pandas has, by its name: the modules need not be there."""
+    """Whether it is a function of texts, of masks or of what pandas has, by its name: the modules need not be there."""
     home, name = (attribute(thing, of) for of in ("__module__", "__name__"))
     if not (isinstance(home, str) and isinstance(name, str) and callable(thing)) or isinstance(thing, types.MethodType):
         return False  # a method's object is none of what is compared
     if home.partition(".")[0] == "pandas":
         return name in FUNCTIONS_OF_PANDAS
+    if home in ("numpy.ma", "numpy.ma.core"):
+        return name in MASKS
     return home in TEXTS or (home, name) in NOTATIONS
 
 

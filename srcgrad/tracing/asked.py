@@ -94,7 +94,7 @@ def library_function(ruled: bool = False) -> str | None:
 def public_name(module: str, name: str, ruled: bool) -> str | None:
     """What users call a function by; None for what is inside others, and where its package does not have it."""
     package = re.split(r"\._", module)[0]
-    owner, _, method = name.rpartition(".")
+    owner, _, method = name.removesuffix(".__new__").rpartition(".")
     parts = [*filter(None, [re.sub("_(gen|frozen)$", "", owner), method])]
     found: Any = sys.modules.get(package)
     for part in parts:

@@ -153,6 +153,11 @@ def masked_arrays() -> Any:
     return sg.grad(lambda x: np.ma.masked_less(x, 0.0).sum())(np.ones(2))
 
 
+@case("ConcretizationError", TypeError, at="np.ma.masked_array(x, mask=[True, False])")
+def masked_arrays_by_their_class() -> Any:
+    return sg.grad(lambda x: np.ma.masked_array(x, mask=[True, False]).sum())(np.ones(2))
+
+
 @case("UnsupportedError", TypeError, at="doubled(x)")
 def ufunc_of_objects() -> Any:
     doubled = np.frompyfunc(lambda v: v * 2, 1, 1)

@@ -135,6 +135,20 @@ def test_arrays_that_only_carry_something_along_are_plain_ones() -> None:
     np.testing.assert_array_equal(sg.grad(lambda x: np.sum(x * MASKED.filled(0.0)))(X), [1.0, 0.0, 3.0])
 
 
+def scaled_deviations(x: Any) -> Any:
+    """As libraries that take masked arrays too begin."""
+    if np.ma.isMaskedArray(x) or np.ma.is_masked(x) or isinstance(x, np.ma.MaskedArray):
+        x = x.filled(np.nan)
+    kept = ~np.ma.getmaskarray(x) if np.ma.getmask(x) is np.ma.nomask else x > 0.0
+    return np.sum(kept * x**2)
+
+
+def test_whether_an_array_is_masked_is_known_in_one_program() -> None:
+    """Functions of astropy, which ask, were traced again at each call."""
+    np.testing.assert_array_equal(sg.grad(scaled_deviations)(X), 2 * X)
+    assert sg.jit(scaled_deviations, strict=True)(X) == scaled_deviations(X)
+
+
 @pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
 def test_an_index_of_a_derived_class_is_the_array_under_it() -> None:
     """A masked index left out what is masked, which NumPy does not."""
