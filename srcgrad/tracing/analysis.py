@@ -24,7 +24,7 @@ from srcgrad.tracing.guard_lines import GuardFunction
 from srcgrad.tracing.imports import Finder, follow_imports
 from srcgrad.tracing.kept_results import is_asked_by_item
 from srcgrad.tracing.lookups import MISSING, is_unbound_cell, module_attribute, state_of
-from srcgrad.tracing.members import ASKED_FOR
+from srcgrad.tracing.members import ASKED_FOR, stored_attributes
 from srcgrad.tracing.purity import (
     METACLASSES,
     OF_TYPES,
@@ -150,7 +150,14 @@ class Analysis(GuardFunction):
     def finder(self, index: int) -> Finder:
         return Finder(self.objects[index].__globals__, self.is_pure, not index)
 
+    def note_assigned(self, code: types.CodeType) -> bool:
+        """Whether code assigns attributes, maybe of what is captured."""
+        assigned = stored_attributes(code)
+        self.plan.assigned |= assigned
+        return bool(assigned)
+
     def scope_of(self, index: int, code: types.CodeType) -> Scope:
+        self.note_assigned(code)
         return Scope(code, None, self.finder(index))
 
     def visit(self, index: int) -> None:

@@ -56,9 +56,9 @@ class Captures:
         self.hidden: Final[tuple[Hidden, ...]] = tuple(analysis.hidden)
         self.code_key: Final[tuple[Hashable, ...]] = tuple(analysis.identity)
         self.local_attributes: Final = frozenset(analysis.local_attributes)
-        kinds = COPIED if not analysis.plan.assigned else (*COPIED, "class")
+        kinds = COPIED if not analysis.plan.assigned else (*COPIED, "class", "function")
         self.copies: Final = any(node.kind in kinds or node.kept for node in analysis.plan.nodes)
-        """Whether a trace is given copies of containers or objects, or watches what it assigns of classes."""
+        """Whether a trace gets copies of containers or objects, or watches what it assigns of classes and functions."""
         self.asks: Final = analysis.asks
         """Whether a trace is told which attributes are watched, and raises `Unread` where it reads others."""
         self.results: Final = analysis.results

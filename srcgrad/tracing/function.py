@@ -330,12 +330,13 @@ def require_unchanged(trace: Trace) -> None:
     """Refuse a function that changes a captured container or object; attributes that it stores are stored at the end.
 
     Raises:
-        Refused: one was changed; the trace has changed a copy. Or a class was, which will be as it was.
+        Refused: one was changed; the trace has changed a copy. Or a class or function was, which will be as it was.
         Unread: attributes are stored, which the trace is to be told how to.
     """
     for classed in trace.classes:
         for name in classed.assigned():
-            raise Refused(f"assigns the attribute '{name}' of the class {classed.cls.__name__}")
+            kind = "class" if isinstance(classed.cls, type) else "function"
+            raise Refused(f"assigns the attribute '{name}' of the {kind} {classed.cls.__name__}")
     for watched in trace.watched:
         slotted, before = is_slotted(watched.copy), watched.before
         if callable(before):

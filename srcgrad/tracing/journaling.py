@@ -62,6 +62,24 @@ class JournalReader:
                 self.otherwise.add(("attribute", name))
         return self.owned(index) or found
 
+    def is_counted(self, function: types.FunctionType, name: str) -> bool:
+        """Whether a function has an attribute with which code counts, and which none is known to read otherwise."""
+        ways = self.noted.get(name) if name not in self.analysis.local_attributes else None
+        return ways == {"count"} and is_count(vars(function).get(name)) and is_own(function, name)
+
+    def of_function(self, index: int, function: types.FunctionType) -> bool:
+        """Find with which attributes of a function code counts; whether there were new ones."""
+        found = False
+        for name in sorted(self.noted.keys() & vars(function).keys()):
+            if (index, name, "journal") in self.analysis.settled:
+                continue
+            self.analysis.settled.add((index, name, "journal"))
+            if self.is_counted(function, name):
+                found |= self.of_object(index, name, vars(function)[name], "function attribute")
+            else:
+                self.otherwise.add(("attribute", name))
+        return found
+
     def owned(self, index: int) -> bool:
         """The object itself, if a trace has stored attributes of one."""
         analysis, key = self.analysis, (index, None, "journal")
@@ -74,7 +92,7 @@ class JournalReader:
         self.edge(index, "owner", None, f"Owned(n{index})", f"attributes of {node.label}")
         return True
 
-    def of_object(self, index: int, name: str, value: Any) -> bool:
+    def of_object(self, index: int, name: str, value: Any, source: str = "attribute") -> bool:
         analysis, ways = self.analysis, self.noted[name]
         place, path = f"n{index}.__dict__[{name!r}]", f"{analysis.plan.nodes[index].label}.{name}"
         if ways == {"count"}:
@@ -85,7 +103,7 @@ class JournalReader:
         if journal is None:
             self.otherwise.add(("attribute", name))
             return False
-        self.journal(index, "attribute", name, journal, ("attribute", name), value, place, path, min(ways))
+        self.journal(index, source, name, journal, ("attribute", name), value, place, path, min(ways))
         return True
 
     def of_name(self, holder: int, source: str, key: Any, value: Any, expression: str, path: str) -> int | None:

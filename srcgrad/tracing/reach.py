@@ -52,7 +52,7 @@ from srcgrad.tracing.imports import first_imported
 from srcgrad.tracing.jitted import made_of, path_in
 from srcgrad.tracing.journaling import JournalReader, Place
 from srcgrad.tracing.kept_results import CHANGING, is_asked
-from srcgrad.tracing.members import compares_objects, has_class_patterns, stored_attributes
+from srcgrad.tracing.members import compares_objects, has_class_patterns
 from srcgrad.tracing.packing import FLOATS, are_apart, packing
 from srcgrad.tracing.purity import impurity
 from srcgrad.tracing.pytree import record_fields
@@ -244,9 +244,7 @@ class ObjectAnalysis(NodeAnalysis):
         if passed is not None and self.objects[index].__code__ is code:
             self.report += [f"not looked at: {reason}" for reason in sorted({reason for _, reason in passed})]
             code = code_without(code, code.co_filename, passed)
-        assigned = stored_attributes(code)
-        self.plan.assigned |= assigned
-        self.changing |= code.co_name not in ("__init__", "__post_init__") and bool(assigned)
+        self.changing |= self.note_assigned(code) and code.co_name not in ("__init__", "__post_init__")
         self.matching |= has_class_patterns(code)
         self.comparing = self.comparing or compares_objects(code)
         return Scope(code, None, self.finder(index), deep=True, stores=stores)
@@ -360,7 +358,9 @@ class ObjectAnalysis(NodeAnalysis):
             return  # as a local variable of the function around it
         for part in path:
             value = attribute(value, part)
-        if self.node_kind(value) not in ("object", "class") or not self.is_converted(self.objects[index]):
+        counted = isinstance(value, types.FunctionType) and self.journals.is_counted(value, step.name)
+        kept = counted or self.node_kind(value) in ("object", "class")
+        if not kept or not self.is_converted(self.objects[index]):
             raise scope.refuse(f"assigns the attribute '{step.name}'", step)
 
     def is_run_converted(self, index: int) -> bool:
@@ -403,13 +403,15 @@ class ObjectAnalysis(NodeAnalysis):
         """What code may read of a function as of an object, ``f.table``; whether there was something new."""
         names, label, place = vars(function), self.plan.nodes[index].label, f"n{index}.__dict__"
         read = sorted(self.local_attributes & names.keys())
-        for name in self.plan.assigned.intersection(names):  # of which a trace keeps no copy
+        for name in self.plan.assigned.intersection(names):
+            if self.journals.is_counted(function, name):  # then the trace has a copy, and sees what else is assigned
+                continue
             raise Refusal(f"assigns the attribute '{name}', which the function {label} has")
         new = [name for name in read if (index, name) not in self.settled]
         for name in new:
             self.settled.add((index, name))
             self.read(index, "function attribute", name, names[name], f"{place}[{name!r}]", f"{label}.{name}")
-        return bool(new)
+        return self.journals.of_function(index, function) or bool(new)
 
     def is_untold(self, name: str, value: Any) -> bool:
         """Whether what an attribute holds would be a guard and may be assigned before it is read: the trace says that

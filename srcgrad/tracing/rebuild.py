@@ -370,6 +370,8 @@ class _Copier:
             self._held(index, "default", original.__defaults__, node).values()
         )
         copy.__dict__.update(self._held(index, "function attribute", original.__dict__, node))
+        if self.plan.assigned:
+            watch(copy.__dict__, node.label)
         copy.__kwdefaults__ = original.__kwdefaults__ and self._held(
             index, "keyword default", original.__kwdefaults__, node
         )
@@ -535,7 +537,8 @@ def rebuild(plan: Plan, function: Any, replacements: Sequence[object]) -> Any:
         trace = CURRENT.get()
         if plan.assigned and trace is not None:
             kinds = zip(copier.objects, plan.nodes, strict=True)
-            trace.classes += [Classed(cls, dict(vars(cls))) for cls, node in kinds if node.kind == "class"]
+            owners = [owner for owner, node in kinds if node.kind in ("class", "function")]
+            trace.classes += [Classed(owner, dict(vars(owner))) for owner in owners]
         found = copier.run()
         if trace is not None:
             answers = [edge for edge in plan.edges if edge.source == "question"]

@@ -109,9 +109,9 @@ class Watched(NamedTuple):
 
 
 class Classed(NamedTuple):
-    """A class whose attributes a trace may assign, and what they were at first."""
+    """A class or function whose attributes a trace may assign, and what they were at first."""
 
-    cls: type
+    cls: Any
     before: dict[str, Any]
 
     def assigned(self) -> list[str]:

@@ -4,6 +4,7 @@ stores. One program does it, when it runs, as plain Python would.
 
 from __future__ import annotations
 
+import functools
 import gc
 import threading
 import warnings
@@ -170,6 +171,28 @@ def closure() -> tuple[Any, Callable[[], Any]]:
     return f, lambda: (calls, seen)
 
 
+def counting(f: Any) -> Any:
+    @functools.wraps(f)
+    def counted(*args: Any) -> Any:
+        counted.calls += 1  # type: ignore[attr-defined]
+        counted.length += 0.5 * len(args)  # type: ignore[attr-defined]
+        return f(*args)
+
+    vars(counted).update(calls=0, length=0.0)
+    return counted
+
+
+def decorated() -> tuple[Any, Callable[[], Any]]:
+    @counting
+    def square(x: Any) -> Any:
+        return np.sum(x**2)
+
+    def f(x: Any) -> Any:
+        return square(x) + (square(x / 2) if x[0] > 1.0 else x[1])
+
+    return counting(f), lambda: [square.calls, square.length]
+
+
 def restart() -> None:
     global CALLS
     CALLS = 0
@@ -189,6 +212,7 @@ def of_a_model(name: str) -> tuple[Any, Callable[[], Any]]:
 
 MADE: dict[str, Callable[[], tuple[Any, Callable[[], Any]]]] = {
     "a closure": closure,
+    "decorators": decorated,
     "a counted global": lambda: of_globals(count_a_global),
     "globals": lambda: of_globals(append_to_a_global),
     **{name: (lambda name=name: of_a_model(name)) for name in METHODS},  # type: ignore[misc]

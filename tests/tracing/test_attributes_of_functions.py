@@ -157,3 +157,84 @@ def test_an_attribute_that_is_only_assigned_holds_numbers() -> None:
             held[0] = float(k)
             assert slope(0.5) == 2.0
             assert float(inner.rate) == k  # type: ignore[attr-defined]
+
+
+def counted(x: Any) -> Any:
+    counted.calls += 1  # type: ignore[attr-defined]
+    return x**2
+
+
+def reads_the_count(x: Any) -> Any:
+    return counted(x) * counted.calls  # type: ignore[attr-defined]
+
+
+def asks_for_the_count(x: Any) -> Any:
+    return counted(x) * getattr(counted, "calls")  # noqa: B009
+
+
+def begins_anew(x: Any) -> Any:
+    counted.calls = 5  # type: ignore[attr-defined]
+    return counted(x)
+
+
+def assigns_by_a_local_name(x: Any) -> Any:
+    found: Any = counted
+    found.last = x
+    found.calls = 7
+    return counted(x)
+
+
+def alone(x: Any) -> Any:
+    return x * 2.0
+
+
+def gives_another_one(x: Any) -> Any:
+    found: Any = alone
+    found.last = x
+    return x * 2.0
+
+
+def assigns_in_both_branches(x: Any) -> Any:
+    """The last one that a trace comes to is what was there."""
+    found: Any = counted
+    if x > 1.0:
+        found.calls = 3
+    else:
+        found.calls = 0
+    return x * 2.0
+
+
+def begins_anew_in_a_branch(x: Any) -> Any:
+    if x > 1.0:
+        counted.calls = 0  # type: ignore[attr-defined]
+    else:
+        counted.calls += 1  # type: ignore[attr-defined]
+    return x * 2.0
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+@pytest.mark.parametrize(
+    "f",
+    [
+        counted,
+        reads_the_count,
+        asks_for_the_count,
+        begins_anew,
+        assigns_by_a_local_name,
+        gives_another_one,
+        assigns_in_both_branches,
+        begins_anew_in_a_branch,
+    ],
+)
+def test_what_is_assigned_of_a_function_is_there_after_each_call(f: Callable[[Any], Any]) -> None:
+    """Of functions that a local variable names it was there after the first call alone, a tracer among it."""
+    found: list[Any] = []
+    for run in (f, sg.jit(f)):
+        vars(counted).clear()
+        counted.calls = 0  # type: ignore[attr-defined]
+        for k, x in enumerate([0.5, 1.5, 2.0, 3.0]):
+            vars(alone).clear()
+            if k == 2:
+                counted.calls = 10.5  # type: ignore[attr-defined]
+            found.append([run(x), dict(vars(counted)), dict(vars(alone))])
+    assert found[:4] == found[4:]
