@@ -142,6 +142,8 @@ class ConcretizationError(SrcgradError, TypeError):
 
     storing = False
     """Whether a traced value was to become an element of an array that is not."""
+    of_text = False
+    """Whether a number was read of the text of a traced value: where code runs as it is, that may not be seen."""
 
 
 class LeakedTracerError(SrcgradError, TypeError):

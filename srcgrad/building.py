@@ -432,6 +432,8 @@ class Building(ABC):
                 lifted = functools.partial(self.lifting, attempt) if converting else attempt
                 return specs, *(with_more_room(lifted) if deep else lifted())
             except (ConcretizationError, UnsupportedError) as error:
+                if isinstance(error, ConcretizationError) and error.of_text:
+                    raise
                 if refused is None or isinstance(error, UnsupportedError):  # which says what there is no rule for
                     refused = error
             except Exception as error:

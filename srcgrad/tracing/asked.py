@@ -6,6 +6,7 @@ import operator
 import re
 import sys
 import types
+import weakref
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -16,6 +17,7 @@ from srcgrad.ir.source import is_storing
 from srcgrad.tracing.conversion.scipy_rules import load_scipy_rules
 from srcgrad.tracing.conversion.sources import WITHOUT_SOURCE
 from srcgrad.tracing.guards import answer
+from srcgrad.tracing.shown_texts import shown, shows_all
 from srcgrad.tracing.swallowed import is_caught
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete, asked_by_debugger, leaked
 from srcgrad.tracing.unasked import is_among
@@ -144,25 +146,29 @@ def if_unfollowed(hint: str) -> str:
     )
 
 
-class Shown(str):
-    """The text of a traced value with all its digits: a number that is read of it would lose the derivative."""
-
-    __slots__ = ("of",)
-    of: Tracer
-
-    def __float__(self) -> float:
-        if not self.of.storage.trace.alive:
-            return float(str.__str__(self))
-        return self.of.__float__()
-
-
-def shown(value: Asked, text: str) -> str:
-    """The text, which remembers the value if this has a derivative."""
-    if cast("Tracer", value).dtype.kind != "f":
+def shown_of(value: Asked, text: str) -> str:
+    """The text of a value with all its digits, which remembers the trace if the value has a derivative."""
+    if cast("Tracer", value).dtype.kind not in "fc":
         return text
-    found = Shown(text)
-    found.of = cast("Tracer", value)
-    return found
+    return shown(text, weakref.ref(value.storage.trace))
+
+
+def escaped(own: Any, message: str, hint: str, plainly: bool, frame: types.FrameType) -> SrcgradError:
+    """The error of a conversion in a frame that would lose the derivative of a value of the trace ``own``.
+
+    In an abstract trace the value may be one that is not differentiated: traced again, it is an ordinary array.
+    """
+    trace = CURRENT.get()
+    if trace is None or not own.alive:
+        return leaked(own)
+    hint = if_unfollowed(hint)
+    if not trace.concrete:
+        return NeedsConcrete(message, hint=hint)
+    trace.refused = ConcretizationError(message, hint=hint)
+    trace.refused.storing = is_storing(frame)
+    if plainly and is_caught(frame):
+        trace.swallowed = trace.swallowed or trace.refused
+    return trace.refused
 
 
 class Asked:
@@ -236,21 +242,8 @@ class Asked:
         return operator.index(self.concrete("an index")[()])
 
     def escape(self, message: str, hint: str, plainly: bool = False) -> SrcgradError:
-        """The error of a conversion that would lose the derivative. ``plainly``: of the number itself there is none.
-
-        In an abstract trace the value may be one that is not differentiated: traced again, it is an ordinary array.
-        """
-        trace = CURRENT.get()
-        if trace is None or not self.storage.trace.alive:
-            return leaked(self.storage.trace)
-        hint = if_unfollowed(hint)
-        if not trace.concrete:
-            return NeedsConcrete(message, hint=hint)
-        trace.refused = ConcretizationError(message, hint=hint)
-        trace.refused.storing = is_storing(sys._getframe(1))
-        if plainly and is_caught(sys._getframe(1)):
-            trace.swallowed = trace.swallowed or trace.refused
-        return trace.refused
+        """The error of a conversion that would lose the derivative. ``plainly``: of the number itself there is none."""
+        return escaped(self.storage.trace, message, hint, plainly, sys._getframe(1))
 
     def __float__(self) -> float:
         if self.dtype.kind in "biu" or asked_by_debugger():  # it has no derivative to lose
@@ -300,11 +293,11 @@ class Asked:
         if trace is None or not self.storage.trace.alive:  # in a traceback or a debugger
             number = None if self.chain else self.storage.trace.builder.number(self.storage.value)
             return f"Tracer({self.type})" if number is None else f"Tracer({self.type}, {number})"
-        return shown(self, repr(self.printed("repr()")))
+        return shown_of(self, repr(self.printed("repr()")))
 
     def __str__(self) -> str:
-        return shown(self, str(self.printed("str()")))
+        return shown_of(self, str(self.printed("str()")))
 
     def __format__(self, spec: str) -> str:
         found = format(self.printed("formatting"), spec)
-        return found if spec else shown(self, found)
+        return shown_of(self, found) if self.dtype.kind in "fc" and shows_all(spec) else found

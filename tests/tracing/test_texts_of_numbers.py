@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import copy
+import gc
+import json
+import pickle
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
 import srcgrad as sg
 from srcgrad.errors import ConcretizationError
+from srcgrad.tracing.shown_texts import Shown
 
 pytestmark = pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
 
@@ -40,3 +46,58 @@ def test_texts_of_numbers_that_a_function_leaves_are_numbers_again() -> None:
 def test_a_number_that_a_text_rounds_is_a_constant() -> None:
     assert sg.grad(lambda x: float(f"{x:.2f}") * x)(1.234) == 1.23
     assert sg.grad(lambda x: x ** int(str(int(x))))(3.5) == 3 * 3.5**2
+
+
+PARTS: list[Callable[[Any], Any]] = [
+    lambda x: float(str(x).strip()),
+    lambda x: float(str(x).split()[0]),
+    lambda x: float(str(x)[0:]),
+    lambda x: float("%s" % x),  # noqa: UP031
+    lambda x: float("%.17g" % x),  # noqa: UP031
+    lambda x: float(" {}".format(x)),  # noqa: UP032
+    lambda x: float(f"1{x} "),
+    lambda x: float(f"{x:.16e}".replace("e", "E")),
+    lambda x: float("".join([str(x), "1"])),
+    lambda x: complex("%s" % (x,)).real,  # noqa: UP031
+    lambda x: float(Decimal(str(x))),
+    lambda x: json.loads(repr(x)[11:-1] if repr(x).startswith("np") else repr(x)),
+]
+
+
+@pytest.mark.parametrize("number", PARTS)
+def test_a_number_read_of_a_text_with_all_digits_in_it_is_refused(number: Callable[[Any], Any]) -> None:
+    def f(x: Any) -> Any:
+        return number(x) * x
+
+    assert sg.jit(f)(1.5) == f(1.5)
+    with pytest.raises(ConcretizationError, match="text of a traced value would lose its derivative") as caught:
+        sg.grad(f)(1.5)
+    assert "number(x)" in str(caught.value) or "lambda x:" in str(caught.value)
+
+
+ROUNDED: list[Callable[[Any], Any]] = [
+    lambda x: float("%.2f " % x),  # noqa: UP031
+    lambda x: float("{:.2f}".format(x).strip()),  # noqa: UP032
+    lambda x: float(f" {x:.3}"),
+    lambda x: int(str(x).split(".")[0]) + 0.23,
+]
+
+
+@pytest.mark.parametrize("number", ROUNDED)
+def test_a_number_of_a_part_of_a_text_that_rounds_is_a_constant(number: Callable[[Any], Any]) -> None:
+    assert sg.grad(lambda x: number(x) * x)(1.234) == 1.23
+
+
+def test_texts_made_of_traced_numbers_are_texts_and_are_kept_without_their_trace() -> None:
+    kept: list[str] = []
+
+    def f(x: Any) -> Any:
+        kept.append(f"{x} and {x:.2f}".upper())
+        assert pickle.dumps(kept) and copy.copy(kept[0]) == "1.5 AND 1.50"
+        assert isinstance(kept[0], str) and kept[0] in {"1.5 AND 1.50"} and type(str(x)) is str
+        return x * x * len(str(x))
+
+    assert sg.grad(f)(1.5) == 9.0
+    assert complex(kept[0].split()[0]) == 1.5 == float(kept[0].split(" ")[0])
+    gc.collect()
+    assert isinstance(kept[0], Shown) and kept[0].trace() is None

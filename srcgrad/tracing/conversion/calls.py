@@ -57,6 +57,7 @@ from srcgrad.tracing.jitted import is_parallel_range, plain_of, primitive_of, py
 from srcgrad.tracing.kept_results import answer_now, is_question, result_of, result_of_method
 from srcgrad.tracing.purity import METACLASSES, is_generated, makes_plain_objects, static_key
 from srcgrad.tracing.refusing import require_told
+from srcgrad.tracing.shown_texts import Shown, require_unread
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete
 from srcgrad.tracing.tracer import FUNCTIONS, SEQUENCES, Deferring, Tracer, as_tracer, contains_tracer
 from srcgrad.tracing.unasked import attribute
@@ -145,6 +146,8 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     args = handed_on(args)
     if PlacedText in map(type, args) or (kwargs and PlacedText in map(type, kwargs.values())):
         return of_texts(function, args, kwargs)
+    if Shown in map(type, args):
+        require_unread(function, args)
     if function is not len:
         require_whole(function, args)
     for argument in (*args, *kwargs.values()):

@@ -21,9 +21,11 @@ from srcgrad.tracing.conversion.classes import original, originals
 from srcgrad.tracing.conversion.effects import emit_check
 from srcgrad.tracing.conversion.filled import filled_of
 from srcgrad.tracing.conversion.state import may_be_none, require_defined, truth, unknown
+from srcgrad.tracing.conversion.texts import Text
 from srcgrad.tracing.conversion.varying import Varying
 from srcgrad.tracing.guards import answer
 from srcgrad.tracing.rows import pieces, source_of
+from srcgrad.tracing.shown_texts import Shown
 from srcgrad.tracing.single import require_one, require_rounding
 from srcgrad.tracing.tracer import Deferring, Tracer, as_tracer, cast_value, contains_tracer, emit, from_value
 
@@ -152,6 +154,8 @@ def type_(*args: Any, **kwargs: Any) -> Any:
         require_defined(args[0])
     if len(args) == 1 and isinstance(args[0], (Tracer, Deferring)):
         return class_of(args[0])
+    if len(args) == 1 and (type(args[0]) is Shown or isinstance(args[0], Text)):
+        return str
     return original(type(args[0])) if len(args) == 1 and not kwargs else type(*args, **kwargs)
 
 

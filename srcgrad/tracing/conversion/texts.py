@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from srcgrad.tracing.asked import shown_of
 from srcgrad.tracing.conversion.calls import call_rule
 from srcgrad.tracing.conversion.effects import emit_call, finished, is_unfinished
 from srcgrad.tracing.conversion.placed_texts import PlacedText, refuse
@@ -19,6 +20,7 @@ from srcgrad.tracing.conversion.state import require_defined, unknown
 from srcgrad.tracing.held import holding, is_slotted
 from srcgrad.tracing.hosts import STREAMS
 from srcgrad.tracing.journals import StandIn
+from srcgrad.tracing.shown_texts import EXACT, joined, noted, shown_in
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete, Refused
 from srcgrad.tracing.tracer import Deferring, Tracer, contains_tracer
 from srcgrad.tracing.unasked import attribute
@@ -82,7 +84,7 @@ def text(*parts: Part) -> Any:
     if not any(isinstance(part, tuple) and (unknown(part[0]) or isinstance(part[0], Text)) for part in parts):
         if len(parts) == 1:  # which may know its value
             return formatted(parts[0], None)
-        return "".join(formatted(part, None) for part in parts)
+        return joined([formatted(part, None) for part in parts])
     return Text(parts)
 
 
@@ -308,10 +310,22 @@ def made(function: Callable[..., str], *arguments: Any, **options: Any) -> Any:
     """What a function makes of values: at once where they are known."""
     inner = tracers_in([*arguments, *options.values()])
     if not any(map(unknown, inner)) and not texts_in([*arguments, *options.values()]):
-        numbers = {id(tracer): tracer.printed("formatting") for tracer in inner}
+        numbers = {id(tracer): noted(tracer.printed("formatting")) for tracer in inner}
         known = attached(detached(arguments), numbers)
-        return function(*known, **attached(detached(options), numbers))
+        return whole(function(*known, **attached(detached(options), numbers)), arguments, options, inner, numbers)
     return Text([Made(function, arguments, options)])
+
+
+def whole(
+    text: str, arguments: Sequence[Any], options: dict[str, Any], tracers: list[Tracer], numbers: dict[int, Any]
+) -> str:
+    """A text made of these, which shows all digits of a number if one of them does, or if it was asked to."""
+    exact = type(arguments[0]) is str and EXACT.search(arguments[0]) is not None
+    for tracer in tracers:
+        if exact or getattr(numbers[id(tracer)], "whole", False):
+            return shown_of(tracer, text)
+    found = shown_in([*arguments, *options.values()])
+    return text if found is None else found.like(text)
 
 
 def texts_in(things: Iterable[Any]) -> bool:
@@ -342,4 +356,4 @@ def str_format(template: str, /, *args: Any, **options: Any) -> Any:
 @call_rule(str.join)
 def str_join(separator: str, items: Iterable[Any], /) -> Any:
     held = list(items)
-    return made(str.join, separator, held) if texts_in(held) else separator.join(held)
+    return made(str.join, separator, held) if texts_in(held) else whole(separator.join(held), held, {}, [], {})

@@ -1,0 +1,193 @@
+"""Texts that show all digits of a traced value: a number read of one, or of a part of it, would lose the derivative.
+
+What rounds (``f"{x:.3f}"``) is a step: its text is an ordinary one.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import sys
+import weakref
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from srcgrad.errors import ConcretizationError
+from srcgrad.tracing.trace import Trace, asked_by_debugger
+from srcgrad.tracing.unasked import attribute
+
+PROBE: Final = 1.234567890123456
+DIGITS: Final = "123456789012345"
+EXACT: Final = re.compile(r"%[^%a-zA-Z]*\.(1[5-9]|[2-9]\d|\d{3,}|\*)[eEfFgG]")
+"""What ``%`` shows all digits with, besides ``%s`` and ``%r``."""
+READING: Final = frozenset(
+    {
+        ("builtins", "complex"), ("builtins", "eval"), ("decimal", "Decimal"), ("fractions", "Fraction"),
+        ("json", "loads"), ("ast", "literal_eval"), ("numpy", "fromstring"),
+    }
+)  # fmt: skip
+"""What makes numbers of a text, and does not ask it for one as ``float`` does, by module and name: most processes
+import none of them."""
+
+
+class Shown(str):
+    """Such a text. One that outlives its trace is a text like any other, and keeps nothing of it."""
+
+    __slots__ = ("trace",)
+    trace: weakref.ref[Trace]
+
+    def like(self, made: Any) -> Any:
+        """The same of what a method has made of it."""
+        if isinstance(made, str):
+            return shown(made, self.trace)
+        return type(made)(map(self.like, made)) if type(made) in (list, tuple) else made
+
+    def require_unread(self, what: str) -> None:
+        """Raise what ``float`` of the value raises, where a function makes a number of the text.
+
+        Raises:
+            SrcgradError: the trace is not over.
+        """
+        trace = self.trace()
+        if trace is not None and trace.alive and not asked_by_debugger():
+            from srcgrad.tracing.asked import escaped  # which is written with this module
+
+            message = f"{what} of the text of a traced value would lose its derivative"
+            error = escaped(trace, message, "use the value as it is", True, sys._getframe(2))
+            if isinstance(error, ConcretizationError):
+                error.of_text = True
+            raise error
+
+    def __float__(self) -> float:
+        self.require_unread("float()")
+        return float(plain(self))
+
+    def __complex__(self) -> complex:
+        self.require_unread("complex()")
+        return complex(plain(self))
+
+    def __str__(self) -> str:
+        return self if self.lives else plain(self)
+
+    def __format__(self, spec: str) -> str:
+        found: str = self.like(format(plain(self), spec))
+        return found
+
+    def __getitem__(self, index: Any) -> str:
+        found = str.__getitem__(self, index)
+        return found if len(found) < 2 else self.like(found)
+
+    def __radd__(self, other: Any) -> Any:
+        return self.like(str.__add__(other, self)) if isinstance(other, str) else NotImplemented
+
+    def __rmod__(self, other: Any) -> Any:
+        return self.like(str.__mod__(other, plain(self))) if isinstance(other, str) else NotImplemented
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return str, (plain(self),)
+
+    @property
+    def lives(self) -> bool:
+        trace = self.trace()
+        return trace is not None and trace.alive
+
+
+def plain(text: str) -> str:
+    return str.__str__(text)
+
+
+def kept_in(name: str) -> Callable[..., Any]:
+    method = getattr(str, name)
+
+    @functools.wraps(method)
+    def of_part(self: Shown, *args: Any, **options: Any) -> Any:
+        found = method(self, *args, **options)
+        return found if found is NotImplemented else self.like(found)
+
+    return of_part
+
+
+for _name in (
+    "__add__", "__mul__", "__rmul__", "__mod__", "capitalize", "casefold", "center", "expandtabs", "format",
+    "format_map", "join", "ljust", "lower", "lstrip", "partition", "removeprefix", "removesuffix", "replace", "rjust",
+    "rpartition", "rsplit", "rstrip", "split", "splitlines", "strip", "swapcase", "title", "translate", "upper",
+    "zfill",
+):  # fmt: skip
+    setattr(Shown, _name, kept_in(_name))
+
+
+def shown(text: str, trace: weakref.ref[Trace]) -> str:
+    found = Shown(plain(text))
+    found.trace = trace
+    return found
+
+
+def shows_all(spec: str) -> bool:
+    """Whether a format shows all digits of a number."""
+    return not spec or DIGITS in format(PROBE, spec).replace(".", "")
+
+
+class Noted:
+    """A number that is put into a text, which notes that the text shows all of it."""
+
+    number: Any
+    whole: bool
+
+    def noted(self, text: str, spec: str = "") -> str:
+        self.whole = self.whole or shows_all(spec)
+        return text
+
+    def __str__(self) -> str:
+        return self.noted(str(self.number))
+
+    def __repr__(self) -> str:
+        return self.noted(repr(self.number))
+
+    def __format__(self, spec: str) -> str:
+        return self.noted(format(self.number, spec), spec)
+
+
+@functools.lru_cache
+def noted_class(cls: type) -> type:
+    return type(cls.__name__, (Noted, cls), {})
+
+
+def noted(number: Any) -> Any:
+    """The number of a traced value as it is put into a text."""
+    if not isinstance(number, (float, complex, np.floating, np.complexfloating)):
+        return number
+    cls: Any = type(number)
+    found = noted_class(cls)(number)
+    found.number, found.whole = number, False
+    return found
+
+
+def joined(texts: list[str]) -> str:
+    """Texts one behind the other."""
+    found = "".join(texts)
+    for text in texts:
+        if type(text) is Shown:
+            return shown(found, text.trace)
+    return found
+
+
+def shown_in(things: Any) -> Shown | None:
+    """One among things, and in lists, tuples and dicts among them."""
+    for thing in things:
+        if type(thing) is Shown:
+            return thing
+        inner = (
+            shown_in(thing.values() if type(thing) is dict else thing) if type(thing) in (list, tuple, dict) else None
+        )
+        if inner is not None:
+            return inner
+    return None
+
+
+def require_unread(function: Any, args: tuple[Any, ...]) -> None:
+    """Refuse to make numbers of such a text."""
+    name = attribute(function, "__qualname__")
+    if type(args[0]) is Shown and (attribute(function, "__module__"), name) in READING:
+        args[0].require_unread(f"{name}()")
