@@ -251,7 +251,7 @@ POLICY: dict[str, tuple[Callable[..., Any], Any, set[str]]] = {
     "abs": (np.abs, np.array([0.0, 2.0]), set()),
     "a kink and a slope": (lambda x: np.abs(x) * np.exp(x) + x, np.array([0.0, 2.0]), set()),
     "sqrt": (np.sqrt, np.array([0.0, 2.0]), {"infinite"}),
-    "sqrt squared": (lambda x: np.sqrt(x) ** 2, np.array([0.0, 2.0]), set()),
+    "sqrt squared": (lambda x: np.sqrt(x) ** 2, np.array([0.0, 2.0]), {"limits"}),
     "1 / x": (lambda x: 1 / x, np.array([0.0, 2.0]), {"undefined"}),
     "where": (where_root, np.array([0.0, 2.0]), {"steps"}),
     "a branch": (lambda x: x**2 if x > 0 else -x, 0.0, {"steps"}),

@@ -16,8 +16,8 @@ import numpy as np
 from srcgrad.ir.core import Builder, Operation, Value
 from srcgrad.ir.opdef import Term
 from srcgrad.ir.passes.flats import held
-from srcgrad.ir.passes.matching import apply, is_known, rule
-from srcgrad.ir.passes.roots import is_held
+from srcgrad.ir.passes.matching import apply, is_known, made_by, rule
+from srcgrad.ir.passes.roots import is_held, number
 
 COUNT: Final = 17
 """How many coefficients there are: derivatives at 0 are right up to the eighth."""
@@ -158,9 +158,9 @@ def composed(inner: Series, name: str, exponent: float = 0.0) -> Series | None:
     rest, errors = inner.terms.copy(), inner.errors.copy()
     rest[0], errors[0] = 0.0, 0.0
     total: Series | None = of_number(outer[-1])
-    for number in outer[-2::-1]:
+    for each in outer[-2::-1]:
         total = None if total is None else product(total, inner._replace(terms=rest, errors=errors))
-        total = None if total is None else added(total, of_number(number), 1.0)
+        total = None if total is None else added(total, of_number(each), 1.0)
     if total is not None and name == "expm1":
         total = added(total, of_number(1.0), -1.0)
     return total
@@ -194,7 +194,7 @@ def made_of(value: Value, known: Known, depth: int) -> Series | None:
     if made is None or depth == 0:
         return None
     name = made.op.name
-    if is_held(value):
+    if is_held(value) or met(made) is not None:
         return series(made.operands[2], known, depth)
     if name in PAIRS:
         return of_two(made, known, depth - 1)
@@ -203,7 +203,7 @@ def made_of(value: Value, known: Known, depth: int) -> Series | None:
         return None
     inner = series(made.operands[0], known, depth - 1)
     if exponent == 0.5 and (inner is None or inner.base is None or inner.exact[0] == 0.0):
-        return of_power(made.operands[0], 1)
+        return of_power(unheld(made.operands[0]), 1)
     if inner is None or inner.base is None:
         return None
     if name == "neg":
@@ -212,6 +212,28 @@ def made_of(value: Value, known: Known, depth: int) -> Series | None:
         whole = exponent.is_integer() and 0.0 < exponent < COUNT
         return power(inner, int(exponent)) if whole else composed(inner, "pow", exponent)
     return composed(inner, name)
+
+
+def unheld(value: Value) -> Value:
+    made = value.producer
+    return made.operands[2] if made is not None and is_held(value) else value
+
+
+def met(made: Operation) -> Value | None:
+    """What a root is of that has met another before: `roots` and this module have put what it is at 0 beside it."""
+    if made.op.name != "select" or not is_of_held(made.operands[2], made.operands[0], DEPTH):
+        return None
+    test = made_by(made.operands[0], "equal")
+    return None if test is None or number(test.operands[1]) != 0.0 else test.operands[0]
+
+
+def is_of_held(value: Value, where: Value, depth: int) -> bool:
+    made = value.producer
+    if made is None or depth == 0:
+        return False
+    if is_held(value):
+        return made.operands[0] is where
+    return made.op.name in OPS and any(is_of_held(each, where, depth - 1) for each in made.operands)
 
 
 def exponent_of(made: Operation) -> float | None:
@@ -277,6 +299,8 @@ def with_base(value: Value, base: Value, place: Term, memo: dict[Value, Term]) -
     if value is base:
         return place
     made = value.producer
+    if made is not None and met(made) is base:
+        return Term(place.builder, made.operands[2])
     if made is None or not (made.op.name in OPS or is_held(value)):
         return Term(place.builder, value)
     if value in memo:
@@ -308,7 +332,7 @@ def smooth_in(root_of: Value, operation: Operation, builder: Builder) -> Value |
     if all(each is None or each.base is None or each.exact[1] == 0.0 for each in sides):
         return None  # the root has met something that makes up for it before
     powers = np.flatnonzero(found.exact)
-    if is_held(found.base) or len(powers[powers > 0]) == 0 or len(powers) == 1:
+    if is_held(found.base) or len(powers[powers > 0]) == 0 or (len(powers) == 1 and not found.scale):
         return None  # of a power alone others know (`roots`)
     base = Term(builder, found.base)
     zero = base == 0.0

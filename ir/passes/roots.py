@@ -1,4 +1,4 @@
-"""Products of powers of one value, a root among them: x*sqrt(x), sqrt(x)**3, cbrt(x**3), sqrt(x**4).
+"""Products of powers of one value, a root among them: sqrt(x)**2, x*sqrt(x), sqrt(x)**3, cbrt(x**3), sqrt(x**4).
 
 At 0 the slope of the root is infinite, and times 0; that of the product is a number. It is taken from the power that
 the product is, there alone, so that elsewhere nothing is computed in another way.
@@ -60,12 +60,9 @@ class Monomial(NamedTuple):
         )
 
     def at_zero(self, base: Term) -> Term | None:
-        """As one power of the base, with the derivatives that the monomial has at 0.
-
-        None where it is a kink, and for the square of a root: it ends there with a slope, and is undefined (policies).
-        """
+        """As one power of the base, with the derivatives that the monomial has at 0; None where it is a kink."""
         power, found = self.power, base
-        if power == 1.0 and (self.half or not self.odd):
+        if power == 1.0 and not (self.half or self.odd):
             return None
         if not power.is_integer():
             found = apply("pow", base, power)
@@ -105,6 +102,11 @@ def made_of_powers(value: Value, depth: int) -> Monomial | None:
                 return inner._replace(scale=inner.scale * factor)
         left, right = (monomial(operand, depth - 1) for operand in made.operands)
         return left.times(right)
+    if name == "div":
+        divisor = number(made.operands[1])
+        inner = monomial(first, depth - 1)
+        scale = inner.scale / divisor if divisor else 0.0
+        return inner._replace(scale=scale) if 0.0 < abs(scale) < float("inf") else None
     if name == "abs":
         if first.type.dtype.kind != "f":
             return None
@@ -190,6 +192,7 @@ _EXAMPLES: Final = {
         lambda x: apply("integer_pow", apply("cbrt", x), y=4),
     ),
     "square": (
+        lambda x: apply("square", apply("sqrt", x)),
         lambda x: apply("square", x * apply("sqrt", x)),
         lambda x: apply("square", x * apply("cbrt", x)),
     ),

@@ -15,6 +15,13 @@ AT_ZERO: dict[str, tuple[Any, float, float]] = {
     "a number times its root": (lambda x: x * np.sqrt(x), 0.0, INF),
     "a root times its number": (lambda x: 3.0 * np.sqrt(x) * x, 0.0, INF),
     "the cube of a root": (lambda x: np.sqrt(x) ** 3, 0.0, INF),
+    "the square of a root": (lambda x: np.sqrt(x) ** 2, 1.0, 0.0),
+    "the square of a scaled root": (lambda x: (3.0 * np.sqrt(x)) ** 2, 9.0, 0.0),
+    "the square of a part of a root": (lambda x: (np.sqrt(x) / 4.0) ** 2, 1 / 16, 0.0),
+    "a root by itself": (lambda x: np.sqrt(x) * np.sqrt(x), 1.0, 0.0),
+    "roots that add up to one": (lambda x: x**0.75 * x**0.25, 1.0, 0.0),
+    "a Gaussian of a root": (lambda x: np.exp(-(np.sqrt(x) ** 2) / 2), -0.5, 0.25),
+    "one over the square of a root": (lambda x: 1 / (1 + np.sqrt(x) ** 2), -1.0, 2.0),
     "the fourth power of a root": (lambda x: np.sqrt(x) ** 4, 0.0, 2.0),
     "a root to a power": (lambda x: np.sqrt(x) ** 2.5, 0.0, INF),
     "a square times a root": (lambda x: x**2 * np.sqrt(x), 0.0, 0.0),
@@ -62,11 +69,15 @@ def test_nothing_changes_elsewhere(name: str, backend: str) -> None:
     np.testing.assert_allclose(tangents, moved, rtol=1e-7, atol=1e-8)
 
 
-@pytest.mark.parametrize("f", [lambda x: np.sqrt(x) ** 2, lambda x: x**0.5 * np.sqrt(x), lambda x: x**0.75 * x**0.25])
-def test_what_ends_with_a_slope_is_undefined_there(f: Any) -> None:
-    """It has one on one side alone, as the policies say of ``sqrt(x)**2``."""
-    assert np.isnan(sg.grad(f)(0.0))
-    assert np.isnan(sg.jvp(f, (0.0,), (1.0,))[1])
+def test_the_square_of_a_distance_by_its_root_has_the_derivatives_of_the_square() -> None:
+    def kernel(points: Any) -> Any:
+        r = np.sqrt(((points[:, None] - points[None]) ** 2).sum(-1))
+        return np.sum(np.array([[0.3, 1.0], [2.0, 0.7]]) * np.exp(-(r**2) / 2))
+
+    points = np.array([[1.0, 2.0], [1.0, 2.0]])
+    assert not sg.grad(kernel)(points).any()
+    step = 3.0 * np.array([[1.0, -1.0], [-1.0, 1.0]])
+    np.testing.assert_allclose(sg.hessian(kernel)(points)[:, 0, :, 0], -step, rtol=1e-15)
 
 
 @pytest.mark.parametrize("backend", ["numpy", "llvm"])
