@@ -6,6 +6,7 @@ import copy
 import gc
 import json
 import pickle
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -101,3 +102,35 @@ def test_texts_made_of_traced_numbers_are_texts_and_are_kept_without_their_trace
     assert complex(kept[0].split()[0]) == 1.5 == float(kept[0].split(" ")[0])
     gc.collect()
     assert isinstance(kept[0], Shown) and kept[0].trace() is None
+
+
+ASKED: list[Callable[[str], Any]] = [
+    float,
+    lambda text: complex(text).real,
+    lambda text: float(Decimal(text)),
+    json.loads,
+    lambda text: len(re.sub("1", "22", text)),
+    lambda text: 2.0 if text < "2" else 3.0,
+    lambda text: len(2 * text),
+    lambda text: 2.0 if text in "1.23456" else 3.0,
+    lambda text: len("a1.235b".replace(text, "xx")),
+    lambda text: getattr(Named, "a" + text.replace(".", "_")),
+    lambda text: 2.0 if isinstance(text, str) else 3.0,
+]
+
+
+class Named:
+    a1_235 = 2.0
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_what_is_asked_of_a_text_that_is_not_known_yet_is_not_caught_by_the_user(asked: Callable[[str], Any]) -> None:
+    def f(x: Any) -> Any:
+        try:
+            found = asked(f"{x:.3f}")
+        except Exception:
+            found = 100.0
+        return x * found
+
+    assert sg.jit(f)(1.2345678) == f(1.2345678)
+    assert sg.grad(f)(1.2345678) == asked("1.235")

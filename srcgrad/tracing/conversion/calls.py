@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from srcgrad.errors import SrcgradError
 from srcgrad.tracing.asked import concrete_class
 from srcgrad.tracing.built_on import bare
 from srcgrad.tracing.caches import require_keys
@@ -58,7 +59,7 @@ from srcgrad.tracing.kept_results import answer_now, is_question, result_of, res
 from srcgrad.tracing.purity import METACLASSES, is_generated, makes_plain_objects, static_key
 from srcgrad.tracing.refusing import require_told
 from srcgrad.tracing.shown_texts import Shown, require_unread
-from srcgrad.tracing.trace import CURRENT, NeedsConcrete
+from srcgrad.tracing.trace import CURRENT, NeedsConcrete, Unread
 from srcgrad.tracing.tracer import FUNCTIONS, SEQUENCES, Deferring, Tracer, as_tracer, contains_tracer
 from srcgrad.tracing.unasked import attribute
 
@@ -158,9 +159,29 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     if takes_arrays(function):
         args = tuple(as_array(x, call) for x in args)
         kwargs = {name: as_array(x, call) for name, x in kwargs.items()}
-    if kind in PLAIN_KINDS or is_multimethod(function) or (isinstance(function, type) and makes_plain_objects(kind)):
-        return made_here(as_given(function, given, call_plain(function, args, kwargs), call))
-    return call_object(function, args, kwargs)
+    try:
+        if (
+            kind in PLAIN_KINDS
+            or is_multimethod(function)
+            or (isinstance(function, type) and makes_plain_objects(kind))
+        ):
+            return made_here(as_given(function, given, call_plain(function, args, kwargs), call))
+        return call_object(function, args, kwargs)
+    except Exception as error:
+        require_known_texts(args, kwargs, error)
+        raise
+
+
+def require_known_texts(args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> None:
+    """Where a function fails with a text that is not known yet, it may not have with the text: a handler is not to see.
+
+    Raises:
+        NeedsConcrete: there is such a text.
+    """
+    from srcgrad.tracing.conversion.texts import Text, needed  # which is written with this module
+
+    if not isinstance(error, (SrcgradError, Unread)) and Text in map(type, (*args, *kwargs.values())):
+        raise needed() from error
 
 
 def instead_of_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Instead:

@@ -22,6 +22,7 @@ from srcgrad.tracing.conversion.operands import binary
 from srcgrad.tracing.conversion.placed_texts import PlacedText, refuse
 from srcgrad.tracing.conversion.standing import ITEM, use_of
 from srcgrad.tracing.conversion.state import Mistaken, kind_of, may_be_none, require_defined, shown, unknown
+from srcgrad.tracing.conversion.texts import Text, needed
 from srcgrad.tracing.trace import CURRENT, Refused
 from srcgrad.tracing.tracer import Tracer, from_value
 from srcgrad.tracing.unasked import attribute
@@ -178,6 +179,8 @@ def contains(container: Any, item: Any) -> Any:
         container = viewed(container)
     if type(item) is PlacedText:
         return item.asked(lambda text: text in container)
+    if type(item) is Text and isinstance(container, str):
+        raise needed()
     if type(container) in (list, tuple) and (isinstance(item, Tracer) or any(map(unknown, container))):
         found: Any = False
         for other in container:

@@ -57,9 +57,13 @@ def float_(x: Any = 0.0, /) -> Any:
 
 
 @call_rule(complex)
-def complex_(real: Any = 0, imag: Any = 0) -> Any:
-    if not isinstance(real, Tracer) and not isinstance(imag, Tracer):
-        return complex(real, imag)
+def complex_(*parts: Any, **named: Any) -> Any:
+    if not any(isinstance(part, Tracer) for part in (*parts, *named.values())):
+        return complex(*parts, **named)  # of one text there is no second part
+    return complex_of_parts(*parts, **named)
+
+
+def complex_of_parts(real: Any = 0, imag: Any = 0) -> Any:
     if not isinstance(imag, Tracer) and not imag and type(imag) is int:
         return python_number(as_tracer(real), COMPLEX128, "complex")
     first, second = (
@@ -117,6 +121,8 @@ def isinstance_(thing: Any, classes: Any) -> bool:
     """As the object that a traced value stands for would answer."""
     require_defined(thing)
     classes = originals(classes)
+    if isinstance(thing, Text):
+        return issubclass(str, classes)
     if not isinstance(thing, (Tracer, Deferring)):
         return isinstance(thing, classes)
     return issubclass(class_of(thing), classes)

@@ -67,6 +67,7 @@ class Text:
         raise needed()
 
     __str__ = __format__ = __len__ = __iter__ = __eq__ = __hash__ = __getitem__ = __contains__ = __mod__ = refuse
+    __float__ = __int__ = __complex__ = __lt__ = __le__ = __gt__ = __ge__ = __mul__ = __rmul__ = refuse
 
     def __repr__(self) -> str:
         return "Text"
