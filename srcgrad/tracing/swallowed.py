@@ -28,11 +28,19 @@ def is_caught(frame: types.FrameType | None) -> bool:
 
 
 def is_handled(code: types.CodeType, place: int) -> bool:
-    """Whether an error at a place of the code goes to a handler there: of a ``try``, not of a ``with``."""
+    """Whether an error at a place of the code goes to a handler there: of a ``try``, also from a ``with`` inside it.
+
+    The table names the innermost of what is around a place; what is around that is around its own place.
+    """
     parse: Any = getattr(dis, "_parse_exception_table")  # noqa: B009
-    targets = [entry.target for entry in parse(code) if entry.start <= place < entry.end]
-    if not targets:
-        return False
+    table = parse(code)
     names = {instruction.offset: instruction.opname for instruction in dis.get_instructions(code)}
     behind = dict(zip(names, [*names.values()][1:], strict=False))
-    return any(names.get(x) == "PUSH_EXC_INFO" and behind.get(x) != "WITH_EXCEPT_START" for x in targets)
+    for _ in table:
+        target = next((entry.target for entry in table if entry.start <= place < entry.end), None)
+        if target is None:
+            return False
+        if names.get(target) == "PUSH_EXC_INFO" and behind.get(target) != "WITH_EXCEPT_START":
+            return True
+        place = target
+    return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import gc
 import json
@@ -134,3 +135,25 @@ def test_what_is_asked_of_a_text_that_is_not_known_yet_is_not_caught_by_the_user
 
     assert sg.jit(f)(1.2345678) == f(1.2345678)
     assert sg.grad(f)(1.2345678) == asked("1.235")
+
+
+def test_a_handler_around_a_with_statement_does_not_hide_that_the_derivative_would_be_lost() -> None:
+    def f(x: Any) -> Any:
+        try:
+            found = float(str(x))
+        except Exception:
+            found = 1.0
+        return x * found
+
+    def g(x: Any) -> Any:
+        try:
+            with contextlib.nullcontext():
+                found = float(str(x))
+        except Exception:
+            found = 1.0
+        return x * found
+
+    for function in (f, g):
+        assert sg.jit(function)(1.5) == 2.25
+        with pytest.raises(ConcretizationError, match="would lose its derivative"):
+            sg.grad(function)(1.5)
