@@ -61,9 +61,12 @@ class Monomial(NamedTuple):
 
     def at_zero(self, base: Term) -> Term | None:
         """As one power of the base, with the derivatives that the monomial has at 0; None where it is a kink."""
-        power, found = self.power, base
+        power = self.power
         if power == 1.0 and not (self.half or self.odd):
             return None
+        if self.half and power.is_integer():
+            base = base + 0.0  # the square of the root of -0.0 is 0.0
+        found = base
         if not power.is_integer():
             found = apply("pow", base, power)
         elif self.half or self.odd is (power % 2 == 1):
@@ -102,6 +105,8 @@ def made_of_powers(value: Value, depth: int) -> Monomial | None:
                 return inner._replace(scale=inner.scale * factor)
         left, right = (monomial(operand, depth - 1) for operand in made.operands)
         return left.times(right)
+    if name == "add":
+        return monomial(first, depth - 1) if number(made.operands[1]) == 0.0 else None
     if name == "div":
         divisor = number(made.operands[1])
         inner = monomial(first, depth - 1)

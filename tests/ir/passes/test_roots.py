@@ -105,3 +105,12 @@ def test_sizes_of_complex_numbers(power: Any, backend: str) -> None:
     slope = sg.grad(f, backend=backend)
     assert slope(0.0) == 0.0
     np.testing.assert_allclose(slope(0.5), 1.5 * 5.0**1.5 * np.sqrt(0.5), rtol=1e-14)
+
+
+@pytest.mark.parametrize("f", [lambda x: np.sqrt(x) ** 2, lambda x: np.sqrt(x) * np.sqrt(x), lambda x: np.sqrt(x) ** 6])
+@pytest.mark.parametrize("factor", [1.0, -3.0])
+def test_the_square_of_the_root_of_minus_zero_has_the_sign_that_numpy_gives_it(f: Any, factor: float) -> None:
+    for x in (0.0, -0.0):
+        value, _ = sg.value_and_grad(lambda x: factor * f(x))(x)
+        assert np.signbit(value) == np.signbit(factor * f(np.float64(x)))
+    assert sg.grad(lambda x: f(x) ** 2)(-0.0) == 0.0
