@@ -351,7 +351,7 @@ def test_what_issubclass_is_asked_about() -> None:
     assert asked(lambda x: g(type(x), A)) == "n"
     assert asked(lambda x: issubclass(g(x), A)) == "n"
     assert asked(lambda x: issubclass(A, (int, str)) or issubclass(A, (int, A))) == "nny"
-    assert asked(lambda x: issubclass(type(x) if g else int, A)) == "n"
+    assert set(asked(lambda x: issubclass(type(x) if g else int, A))) == {"n"}  # twice in Python 3.13's code
     assert compared(lambda x: issubclass(type(x), A)) == "y"
     assert compared(lambda x: issubclass(type(x), (A, int))) == "y"
     assert compared(lambda x: issubclass(type(x), (A, g(x)))) == "n"

@@ -105,6 +105,7 @@ CASES: dict[str, tuple[Callable[[Any], Any], Any]] = {
 
 
 @pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+@pytest.mark.filterwarnings("ignore:`pade` is deprecated:DeprecationWarning")
 @pytest.mark.parametrize("backend", ["numpy", "llvm"])
 @pytest.mark.parametrize("name", CASES)
 def test_values_and_slopes(name: str, backend: str) -> None:

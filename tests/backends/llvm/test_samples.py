@@ -30,6 +30,7 @@ LESS_ACCURATE: dict[str, tuple[float, str]] = {
     "det": (256.0, "its derivatives are the cofactors"),
     "det_derivative": (256.0, "cofactors of a matrix of rank n - 2 are nothing but its rounding, times larger numbers"),
     "gammaln": (64.0, "SciPy's has an error of some units near its roots, and is inf at the smallest numbers"),
+    "zeta_derivative": (1024.0, "at negative exponents what is left of the sum is a hundredth of it, or less"),
 }
 """op -> how many ulps its programs may be apart, and why more than `ULPS`."""
 COUNTS: Counter[str] = Counter()
