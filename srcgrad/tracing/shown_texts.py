@@ -55,7 +55,7 @@ class Shown(str):
             from srcgrad.tracing.asked import escaped  # which is written with this module
 
             message = f"{what} of the text of a traced value would lose its derivative"
-            error = escaped(trace, message, "use the value as it is", True, sys._getframe(2))
+            error = escaped(trace, message, "use the value as it is; np.round rounds it", True, sys._getframe(2))
             if isinstance(error, ConcretizationError):
                 error.of_text = True
             raise error
