@@ -40,7 +40,14 @@ ULPS = 8.0 if ON_CPU else 32.0
 """How far results may be apart, in units of the last place. GPUs round a product and a sum as one operation."""
 OF_BOTH_SIGNS = "of zeros of both signs NumPy takes the one that its vector instructions happen to take"
 OF_ANY_SIGN = ("eigh", "svd")
-"""Ops whose vectors have the signs that the library gives them. LAPACK's are compared; of others only the sizes."""
+"""Ops whose vectors have the signs that the library gives them. The signs of LAPACK's routine that is XLA's too are
+compared; of others only the sizes."""
+OF_A_ROUTINE = {"driver", "upper", "select"}
+"""Attributes that ask for the signs of another of LAPACK's routines, or of the other triangle, which XLA has not."""
+OVERFLOWS: dict[str, str] = {
+    "div": "of 1 / b**3 at 1e-300 both terms overflow: rounded as one, inf + finite is no inf - inf"
+}
+"""op -> why second orders that are nan in NumPy may be infinite where XLA rounds a product and a sum as one."""
 NESTINGS = ("forward forward", "reverse forward", "forward reverse", "reverse reverse")
 """The second orders."""
 SIGNS_OF_ZERO: dict[str, str] = dict.fromkeys(("maximum", "minimum", "reduce_max", "reduce_min"), OF_BOTH_SIGNS)
@@ -55,12 +62,17 @@ class Program(NamedTuple):
     arguments: list[Array]
 
 
+SMALL = 2.0**60
+"""Times the smallest normal number. Callbacks run where XLA sets subnormal numbers to zero, those inside SciPy's
+functions too: kolmogi's of 2**20 times that number is 5e-10 of it apart, its slope of 2**40 times 2e-13."""
+
+
 def without_subnormals(operand: Any) -> Array:
     array = np.asarray(operand)
     if array.dtype.kind != "f" or array.dtype.itemsize < 4:
         return array
     tiny = float(np.finfo(array.dtype).tiny)
-    return np.where((array != 0) & (np.abs(array) < tiny), np.copysign(tiny * 2**20, array), array).astype(array.dtype)
+    return np.where((array != 0) & (np.abs(array) < tiny), np.copysign(tiny * SMALL, array), array).astype(array.dtype)
 
 
 def normal(case: Case) -> Case:
@@ -170,7 +182,7 @@ def zeros_differ(actual: Array, expected: Array) -> bool:
 def compare(case: Case, least: float = 0.0, nestings: Sequence[str] = NESTINGS) -> Iterator[tuple[str, float, bool]]:
     """For each program of a sample: its name, how far the results are apart, whether zeros differ in sign."""
     wanted = list(programs(normal(case), nestings))
-    only_sizes = case.op.name in OF_ANY_SIGN and not ON_CPU
+    only_sizes = case.op.name in OF_ANY_SIGN and (not ON_CPU or bool(case.sample.attrs.keys() & OF_A_ROUTINE))
     if only_sizes:
         wanted = [program for program in wanted if program.check == "value"]
     for program, results in zip(wanted, run_xla(wanted), strict=True):
@@ -179,6 +191,8 @@ def compare(case: Case, least: float = 0.0, nestings: Sequence[str] = NESTINGS) 
         assert len(expected) == len(results)
         if only_sizes:
             results, expected = list(map(np.abs, results)), list(map(np.abs, expected))
+        if program.check in nestings and case.op.name in OVERFLOWS:
+            results = [np.where(np.isnan(b) & np.isinf(a), b, a) for a, b in zip(results, expected, strict=True)]
         apart = max((ulps_apart(a, b, scaled, least) for a, b in zip(results, expected, strict=True)), default=0.0)
         differ = any(zeros_differ(a, b) for a, b in zip(results, expected, strict=True))
         yield program.check, apart, differ
