@@ -51,6 +51,18 @@ def may_underflow(value: Value, depth: int = MOVED) -> bool:
     return False
 
 
+def logarithms(value: Value, depth: int = ADDED) -> list[Value]:
+    """Those that are added to something: they are -inf at 0."""
+    producer = value.producer
+    if producer is None or depth == 0:
+        return []
+    if producer.op.name in ("log", "log1p", "xlogy", "xlog1py"):
+        return [value]
+    if producer.op.name not in SUMS:
+        return []
+    return [each for operand in producer.operands for each in logarithms(operand, depth - 1)]
+
+
 def is_positive(value: Value) -> bool:
     return isinstance(value, Literal) and value.splat and value.type.dtype.kind == "f" and float(value.value) > 0.0
 
@@ -89,6 +101,7 @@ def vanishes(name: str) -> None:
         lambda x, y: apply(name, -(y * apply("exp", x))),
         lambda x, y: apply(name, apply("exp", x) * y),
         lambda x: apply(name, x - apply("exp", x)),
+        lambda x: apply(name, apply("log", x) - apply("exp", x)),
         lambda x: apply(name, -apply("cosh", x)),
         lambda x: apply(name, -(x + apply("exp", -x)) / 2.0),
         lambda x: apply(name, -apply("expm1", x)),
@@ -99,7 +112,10 @@ def vanishes(name: str) -> None:
         exponent = Term(builder, operation.operands[0])
         if not may_overflow(exponent.value):
             return None
-        return apply(name, held(exponent == float("-inf"), exponent)).value
+        vanished = exponent == float("-inf")
+        for each in logarithms(exponent.value):  # exp(log(t) + c) is t exp(c), which is not flat where t is 0
+            vanished = vanished & (Term(builder, each) != float("-inf"))
+        return apply(name, held(vanished, exponent)).value
 
 
 for _name in ("exp", "expm1"):

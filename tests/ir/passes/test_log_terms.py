@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp
+from scipy.special import logsumexp, xlog1py, xlogy
 
 import srcgrad as sg
 
@@ -74,3 +74,32 @@ def test_what_is_infinite_stays_so(backend: str) -> None:
         return np.exp(np.log(c * 0.0) - c) + np.logaddexp(np.log(c * 0.0), c)
 
     assert sg.grad(gone, backend=backend)(2.0) == 1.0
+
+
+POWERS: dict[str, tuple[Any, float, float, float]] = {
+    "2 log(x)": (lambda x: np.exp(2.0 * np.log(x) - x), 0.0, 0.0, 2.0),
+    "log(x)/2": (lambda x: np.exp(0.5 * np.log(x)), 0.0, np.inf, -np.inf),
+    "-log(x)": (lambda x: np.exp(-2.0 * np.log(x)), 0.0, -np.inf, np.inf),
+    "xlogy": (lambda x: np.exp(xlogy(1.0, x) - x**2), 0.0, 1.0, 0.0),
+    "xlog1py": (lambda x: np.exp(0.5 + xlog1py(2.0, -x)), 1.0, 0.0, 2 * np.exp(0.5)),
+    "log where": (lambda x: np.exp(np.where(x >= 0, np.log(x) + 1.0, -np.inf)), 0.0, np.e, 0.0),
+    "beside what overflows": (lambda x: np.exp(np.log(x) - np.exp(x)), 0.0, np.exp(-1.0), -2 * np.exp(-1.0)),
+    "beside what has overflowed": (lambda x: np.exp(np.log(x) - np.exp(x)), 1e3, 0.0, 0.0),
+}
+
+
+@pytest.mark.parametrize("name", POWERS)
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_exponentials_of_logarithms_are_powers_at_0(name: str, backend: str) -> None:
+    """As densities are written; exp(log(x) - exp(x)) had the slope 0 there, as if the exponential had overflowed."""
+    f, x, first, second = POWERS[name]
+    for mode in MODES:
+        np.testing.assert_allclose(mode(f, backend=backend)(x), first, rtol=1e-15)
+        np.testing.assert_allclose(mode(sg.grad(f), backend=backend)(x), second, rtol=1e-15, atol=1e-15)
+
+
+def test_a_product_that_underflows_is_not_one_with_0() -> None:
+    """The value under grad was 0."""
+    value, slope = sg.value_and_grad(lambda x: np.exp(np.log(x) + np.log(3.0 * x) + 600.0))(1e-200)
+    expected = np.exp(2 * np.log(1e-200) + np.log(3.0) + 600.0)
+    np.testing.assert_allclose([value, slope], [expected, 2e200 * expected], rtol=1e-12)
