@@ -149,3 +149,54 @@ def test_slopes_at_the_end_that_a_shape_makes(f: Any, place: float, first: float
     with np.errstate(all="ignore"):
         places = np.array([-3.0, -2.0, 0.0, 1.0, 2.0, 4.0, 5.0, np.inf, np.nan])
         np.testing.assert_allclose(sg.jit(f)(places), f(places), rtol=1e-13)
+
+
+ROOT = float(np.sqrt(2 / np.pi))
+ENDS: dict[str, tuple[Any, float, float, float]] = {
+    "gengamma.pdf of 1, 2": (lambda x: st.gengamma.pdf(x, 1.0, 2.0), 0.0, 2.0, 0.0),
+    "gengamma.pdf of 4.4, 3.1": (lambda x: st.gengamma.pdf(x, 4.4, 3.1), 0.0, 0.0, 0.0),
+    "gengamma.cdf of 1/2, 2": (lambda x: st.gengamma.cdf(x, 0.5, 2.0), 0.0, ROOT * np.sqrt(2.0), 0.0),
+    "gengamma.cdf of 2, -1.5": (lambda x: st.gengamma.cdf(x, 2.0, -1.5), 0.0, 0.0, 0.0),
+    "exponweib.pdf of 1, 2": (lambda x: st.exponweib.pdf(x, 1.0, 2.0), 0.0, 2.0, 0.0),
+    "exponweib.pdf of 2, 1": (lambda x: st.exponweib.pdf(x, 2.0, 1.0), 0.0, 2.0, -6.0),
+    "exponweib.pdf of 2.9, 1.9": (lambda x: st.exponweib.pdf(x, 2.9, 1.9), 0.0, 0.0, 0.0),
+    "exponweib.sf of 1, 2": (lambda x: st.exponweib.sf(x, 1.0, 2.0), 0.0, 0.0, -2.0),
+    "exponpow.pdf": (lambda x: st.exponpow.pdf(x, 2.0), 0.0, 2.0, 0.0),
+    "rdist.pdf": (lambda x: st.rdist.pdf(x, 6.0), 1.0, 0.0, 7.5),
+    "rdist.pdf at -1": (lambda x: st.rdist.pdf(x, 6.0), -1.0, 0.0, 7.5),
+    "burr.cdf": (lambda x: st.burr.cdf(x, 2.0, 1.0), 0.0, 0.0, 2.0),
+    "burr.logsf": (lambda x: st.burr.logsf(x, 2.0, 1.0), 0.0, 0.0, -2.0),
+    "burr.pdf": (lambda x: st.burr.pdf(x, 1.0, 2.0), 0.0, 2.0, -12.0),
+    "mielke.pdf of 1, 1": (lambda x: st.mielke.pdf(x, 1.0, 1.0), 0.0, -2.0, 6.0),
+    "mielke.pdf of 4, 1/2": (lambda x: st.mielke.pdf(x, 4.0, 0.5), 0.0, 0.0, 0.0),
+    "halfgennorm.cdf": (lambda x: st.halfgennorm.cdf(x, 2.0), 0.0, ROOT * np.sqrt(2.0), 0.0),
+    "semicircular.cdf": (st.semicircular.cdf, 1.0, 0.0, -np.inf),
+    "semicircular.sf": (st.semicircular.sf, -1.0, 0.0, -np.inf),
+    "argus.cdf": (lambda x: st.argus.cdf(x, 1.0), 1.0, 0.0, -np.inf),
+    "recipinvgauss.cdf": (lambda x: st.recipinvgauss.cdf(x, 0.6), 0.0, 0.0, 0.0),
+    "genextreme.cdf": (lambda x: st.genextreme.cdf(x, -0.5), -2.0, 0.0, 0.0),
+    "genextreme.sf": (lambda x: st.genextreme.sf(x, -0.5), -2.0, 0.0, 0.0),
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_slopes_at_the_ends_of_laws_by_scipys_formulas(name: str) -> None:
+    """They were 0 times infinity, or, of exponpow, 0."""
+    f, place, first, second = ENDS[name]
+    for mode in (sg.jacfwd, sg.jacrev):
+        np.testing.assert_allclose(mode(f)(place), first, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(sg.jacfwd(sg.jacfwd(f))(place), second, rtol=1e-12, atol=1e-14)
+
+
+def test_the_laws_by_series_at_their_ends_are_scipys_elsewhere() -> None:
+    places = np.array([0.0, 1e-9, 0.3, 0.999, 1.0, 1.7, 40.0])
+    for law, shapes in (
+        ("burr", (2.5, 1.3)), ("mielke", (2.5, 1.3)), ("exponweib", (1.3, 2.5)), ("gengamma", (1.3, 2.5)),
+        ("gengamma", (1.3, -2.5)), ("halfgennorm", (1.7,)), ("semicircular", ()), ("argus", (0.7,)),
+    ):  # fmt: skip
+        for kind in ("pdf", "logpdf", "cdf", "sf", "logsf"):
+            method = getattr(getattr(st, law), kind)
+            found = sg.jit(lambda x, method=method, shapes=shapes: method(x, *shapes), backend="numpy")(places)
+            with np.errstate(all="ignore"):
+                expected = method(places, *shapes)
+            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-15, err_msg=f"{law}.{kind}")

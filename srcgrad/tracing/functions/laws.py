@@ -102,6 +102,19 @@ def extreme_log_density(y: Any, c: Any) -> Any:
     return np.where(np.isneginf(z), -INF, bent_log_density(y, -c) - np.exp(-z))
 
 
+def at_start(y: Any, c: Any) -> Any:
+    """Whether this is the lowest place of a law of extremes, where it is flat: exp(-inf)."""
+    return (c * y == 1.0) & (c < 0)
+
+
+def started(y: Any, c: Any) -> Any:
+    return np.where(at_start(y, c), 0.0, y)
+
+
+def extreme_below(y: Any, c: Any) -> Any:
+    return np.where(at_start(y, c), 0.0, np.exp(-decayed(started(y, c), -c)))
+
+
 def at_end(y: Any, c: Any) -> Any:
     """Whether this is the end of the support, where 1 + c y is 0."""
     return (c * y == -1.0) & (c < 0)
@@ -395,7 +408,7 @@ FURTHER: Final[dict[str, Law]] = {
     ),
     "genextreme": Law(
         ("c",), -INF, INF, 0.0, extreme_log_density,
-        lambda y, c: np.exp(-decayed(y, -c)), lambda y, c: -np.expm1(-decayed(y, -c)),
+        extreme_below, lambda y, c: np.where(at_start(y, c), 1.0, -np.expm1(-decayed(started(y, c), -c))),
         lambda q, c: unbent(-np.log(-np.log(q)), -c), lambda y, c: -decayed(y, -c), allowed=lambda c: c == c,
         powers=lambda y, c: end_power(y, -c, 1.0) * np.exp(-end_power(y, -c, 0.0)),
         support=lambda c: (

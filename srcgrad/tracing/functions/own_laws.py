@@ -19,6 +19,7 @@ import scipy.stats
 from srcgrad.errors import UnsupportedError
 from srcgrad.tracing.conversion.convert import convert
 from srcgrad.tracing.functions.laws import INF, Formula, Law
+from srcgrad.tracing.functions.laws_at_ends import AT_ENDS, of_logarithm
 from srcgrad.tracing.hosts import ask
 from srcgrad.tracing.tracer import as_tracer
 
@@ -109,9 +110,11 @@ def law_of(distribution: Any) -> Law | None:
         below, above, None if discrete else own(distribution, "_ppf"),
         own(distribution, "_logcdf") or logarithm_of(below), own(distribution, "_logsf") or logarithm_of(above),
         discrete=discrete, allowed=all_positive if argcheck is None else argcheck, positive=opened(distribution),
-        support=own(distribution, "_get_support"), powers=mass, upper_quantile=own(distribution, "_isf"),
+        support=own(distribution, "_get_support"), upper_quantile=own(distribution, "_isf"),
+        powers=mass if mass is None or logarithm is None else of_logarithm(logarithm, mass),
     )  # fmt: skip
-    return with_noncentrality(found) if distribution.name == "ncx2" else found
+    corrected = with_noncentrality if distribution.name == "ncx2" else AT_ENDS.get(distribution.name)
+    return found if corrected is None else corrected(found)
 
 
 def with_noncentrality(law: Law) -> Law:
