@@ -8,7 +8,7 @@ from srcgrad.ir.core import Builder, Literal, Operation, Value
 from srcgrad.ir.opdef import REGISTRY, Term
 from srcgrad.ir.passes.matching import apply, is_known, rule
 
-OVERFLOWING: Final = frozenset({"exp", "expm1", "exp2", "sinh", "cosh", "exprel", "erfcx"})
+OVERFLOWING: Final = frozenset({"exp", "expm1", "exp2", "sinh", "cosh", "exprel", "erfcx", "i0", "i1"})
 """Ops that are inf at moderate arguments, and so are their derivatives."""
 SUMS: Final = frozenset({"neg", "add", "sub", "mul"})
 """Ops that are infinite where an operand is, whatever finite numbers (but 0) the others are."""

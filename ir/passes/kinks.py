@@ -89,7 +89,7 @@ def smoothed(function: Function, fired: list[Fired] | None) -> Function:
     """The function with products of two slopes as from either side, and the slopes that are left as numbers."""
     if len({operation.attrs["order"] for operation in function.walk() if operation.op.name in LEAVES}) > 1:
         pair, name = Pairs().pair, "{0}(slope, slope) -> {0}(a, b) at the kink"
-        pairs = [Rule(name.format(op), op, "f", pair, (), None, "final") for op in PRODUCTS]
+        pairs = [Rule(name.format(op), op, "fc", pair, (), None, "final") for op in PRODUCTS]
         function = rewrite(function, RuleSet(pairs), None, fired)
     return rewrite(function, NUMBERS, None, fired)
 

@@ -1,4 +1,4 @@
-"""Products of powers of one value, a root among them: sqrt(x)**2, x*sqrt(x), sqrt(x)**3, cbrt(x**3), sqrt(x**4).
+"""Products of powers of one value, a root among them: sqrt(x)**2, x*sqrt(x), sqrt(x)**3, cbrt(x**3), sqrt(x**4 + x**4).
 
 At 0 the slope of the root is infinite, and times 0; that of the product is a number. It is taken from the power that
 the product is, there alone, so that elsewhere nothing is computed in another way.
@@ -14,7 +14,7 @@ import numpy as np
 from srcgrad.ir.core import Builder, Literal, Operation, Value
 from srcgrad.ir.opdef import Term
 from srcgrad.ir.passes.flats import held
-from srcgrad.ir.passes.matching import apply, is_known, made_by, rule
+from srcgrad.ir.passes.matching import apply, is_known, made_by, operand_of, rule
 
 DEPTH: Final = 4
 """How many ops a product may be made of, one behind the other."""
@@ -58,6 +58,13 @@ class Monomial(NamedTuple):
             self.scale * other.scale,
             self.rooted or other.rooted,
         )
+
+    def beside(self, other: Monomial, scale: float) -> Monomial | None:
+        """Two of one power of one value, put together to one of this scale."""
+        same = self.base is other.base and self.power == other.power and self.odd is other.odd
+        if not same or self.power == 1.0 or not 0.0 < abs(scale) < float("inf"):
+            return None
+        return self._replace(half=self.half or other.half, scale=scale, rooted=self.rooted or other.rooted)
 
     def at_zero(self, base: Term) -> Term | None:
         """As one power of the base, with the derivatives that the monomial has at 0; None where it is a kink."""
@@ -105,8 +112,14 @@ def made_of_powers(value: Value, depth: int) -> Monomial | None:
                 return inner._replace(scale=inner.scale * factor)
         left, right = (monomial(operand, depth - 1) for operand in made.operands)
         return left.times(right)
-    if name == "add":
-        return monomial(first, depth - 1) if number(made.operands[1]) == 0.0 else None
+    if name == "add" and number(made.operands[1]) == 0.0:
+        return monomial(first, depth - 1)
+    if name in ("add", "sub"):
+        left, right = (monomial(operand, depth - 1) for operand in made.operands)
+        return left.beside(right, left.scale + (right.scale if name == "add" else -right.scale))
+    if name == "hypot":
+        left, right = (monomial(operand, depth - 1)._replace(odd=False, rooted=True) for operand in made.operands)
+        return left.beside(right, math.hypot(left.scale, right.scale))
     if name == "div":
         divisor = number(made.operands[1])
         inner = monomial(first, depth - 1)
@@ -140,13 +153,25 @@ def exponent_of(made: Operation) -> float | None:
 
 
 def known_at_zero(made: Operation, depth: int) -> Monomial | None:
-    """Of what this module has made."""
+    """Of what this module has made, or `bounds`."""
     where, there, elsewhere = made.operands
+    if made_by(where, "less") is not None:
+        return size_at_zero(made, depth)
     test = made_by(where, "equal")
     if test is None or number(test.operands[1]) != 0.0 or isinstance(elsewhere, Literal):
         return None
     found = monomial(there, depth - 1)
     return found._replace(rooted=True) if found.base is test.operands[0] else None
+
+
+def size_at_zero(made: Operation, depth: int) -> Monomial | None:
+    """Of select(x < 0, -x, x + 0.0)."""
+    where, below, above = made.operands
+    value = where.producer.operands[0] if where.producer is not None else where
+    if operand_of(below, "neg") is not value or operand_of(above, "add") is not value:
+        return None
+    inner = monomial(value, depth - 1)
+    return inner._replace(odd=False, scale=abs(inner.scale))
 
 
 def away_from_zero(value: Value, base: Value, place: Term) -> Term:
@@ -156,7 +181,7 @@ def away_from_zero(value: Value, base: Value, place: Term) -> Term:
     made = value.producer
     if made is None:
         return Term(place.builder, value)
-    if made.op.name == "select":
+    if made.op.name == "select" and made_by(made.operands[0], "equal") is not None:
         return Term(place.builder, made.operands[2])
     return made.op(*[away_from_zero(operand, base, place) for operand in made.operands], **made.attrs)
 
@@ -175,7 +200,8 @@ def as_power(operation: Operation, builder: Builder) -> Value | None:
     found = made_of_powers(value, DEPTH)
     if found is None or not found.rooted or is_held(found.base):
         return None
-    if first is found.base or found.power < 1.0 if operation.op.name != "mul" else is_scaled(operation):
+    infinite = found.power < 1.0 and (exponent_of(operation) or 0.0) < 1.0
+    if first is found.base or infinite if operation.op.name != "mul" else is_scaled(operation):
         return None  # the slope is infinite, or that of one power, which knows it
     base = Term(builder, found.base)
     there = found.at_zero(base)
@@ -200,6 +226,7 @@ _EXAMPLES: Final = {
         lambda x: apply("square", apply("sqrt", x)),
         lambda x: apply("square", x * apply("sqrt", x)),
         lambda x: apply("square", x * apply("cbrt", x)),
+        lambda x: apply("square", apply("sqrt", apply("sqrt", x))),
     ),
     "pow": (
         lambda x: apply("pow", apply("sqrt", x), 2.5),
@@ -210,6 +237,11 @@ _EXAMPLES: Final = {
         lambda x: apply("sqrt", apply("pow", x, 6.0)),
         lambda x: apply("sqrt", apply("square", apply("square", x))),
         lambda x: apply("sqrt", x * apply("square", x)),
+        lambda x: apply("sqrt", apply("pow", x, 4.0) + 3.0 * apply("integer_pow", x, y=4)),
+    ),
+    "hypot": (
+        lambda x: apply("hypot", apply("square", x), apply("square", x)),
+        lambda x: apply("hypot", 2.0 * apply("integer_pow", x, y=3), x * apply("square", x)),
     ),
     "cbrt": (
         lambda x: apply("cbrt", apply("integer_pow", x, y=3)),

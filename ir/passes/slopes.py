@@ -22,8 +22,8 @@ LOOKED, MANY = 64, 16
 """How many ops a factor is looked for through, and how many a value may have."""
 LARGE: Final = 1 << 22
 """How many numbers may stand beside slopes that are summed over."""
-TERMS: Final = frozenset({"add", "sub", "select"})
-PLAIN: Final = frozenset({"neg", "cast", "div"})
+TERMS: Final = frozenset({"add", "sub", "select", "complex"})
+PLAIN: Final = frozenset({"neg", "cast", "div", "real", "imag", "conj"})
 MOVES: Final = frozenset({"broadcast", "reduce_sum", "reshape", "transpose", "slice", "cumsum", "reverse"})
 PARTS: Final = frozenset({"slice_set", "concatenate"})
 INDEXED: Final = frozenset({"gather", "scatter_add", "scatter_set"})
@@ -73,7 +73,7 @@ class Slopes:
         """Pairs of values that may be equal, in the order in which they were met first."""
 
     def of(self, value: Value, depth: int = LOOKED) -> frozenset[Slope]:
-        if value.producer is None or depth == 0 or value.type.dtype.kind != "f":
+        if value.producer is None or depth == 0 or value.type.dtype.kind not in "fc":
             return NONE
         found = self.known.get(value)
         if found is None:

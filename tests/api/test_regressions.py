@@ -382,6 +382,8 @@ OVERFLOWING: dict[str, Callable[[Any], Any]] = {
     "Gompertz": lambda x: np.exp(-np.exp(x)),
     "Gompertz, scaled": lambda x: np.exp(-3.0 * np.exp(0.9 * x)),
     "Gumbel": lambda x: np.exp(-x * np.exp(x)),
+    "1/i0": lambda x: 1 / scipy.special.i0(x),
+    "x/i1": lambda x: x / scipy.special.i1(x),
 }
 
 

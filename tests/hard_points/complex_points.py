@@ -42,6 +42,21 @@ COMPLEX: dict[str, Case] = {
         ZERO,
         (ZERO, -5 * EYE),
     ),
+    "exp(i |x|) at 0": (
+        lambda x: np.sum(np.real(np.exp(1j * np.abs(x)))) + np.imag(np.exp(1j * np.linalg.norm(x)) * 1j),
+        ZERO,
+        (ZERO, -2 * EYE),
+    ),
+    "a length of functions of |x| at 0": (
+        lambda x: np.sum(np.abs(1 / (1 + np.abs(x)) + 1j / (1 + np.abs(x)))),
+        ZERO,
+        (ZERO, 2 * np.sqrt(2) * EYE),
+    ),
+    "a product of exp(i |x|) at 0": (
+        lambda x: np.real(np.vdot(np.exp(1j * np.abs(x)), np.exp(2j * np.abs(x)))),
+        ZERO,
+        (ZERO, -EYE),
+    ),
     "|z|**2 at 0": (lambda x: np.abs(number(x)) ** 2, ZERO, (ZERO, 2 * EYE)),
     "z * conj(z) at 0": (lambda x: np.real(number(x) * np.conj(number(x))), ZERO, (ZERO, 2 * EYE)),
     "z**2 at 0": (lambda x: pair(number(x) ** 2), ZERO, holomorphic(0j, 2 + 0j)),

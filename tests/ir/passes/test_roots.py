@@ -44,6 +44,11 @@ AT_ZERO: dict[str, tuple[Any, float, float]] = {
     "twice a power": (lambda x: (2.0 * np.sqrt(x)) ** 4, 0.0, 32.0),
     "inside of others": (lambda x: np.exp(np.sqrt(x) ** 4) + np.cos(np.cbrt(x) ** 3), 0.0, 1.0),
     "a power that is one": (lambda x: 2.0 * x**1.5, 0.0, INF),
+    "the square of the size of a root": (lambda x: np.abs(np.sqrt(x)) ** 2, 1.0, 0.0),
+    "the root of a sum of fourth powers": (lambda x: np.sqrt(x**4 + 3.0 * x**4), 0.0, 4.0),
+    "the root of a difference": (lambda x: np.sqrt(5.0 * x**4 - x**4), 0.0, 4.0),
+    "the hypotenuse of squares": (lambda x: np.hypot(3.0 * x**2, 4.0 * x**2), 0.0, 10.0),
+    "the hypotenuse of cubes": (lambda x: np.hypot(3.0 * x**3, -4.0 * x**3), 0.0, 0.0),
 }
 
 
@@ -114,3 +119,9 @@ def test_the_square_of_the_root_of_minus_zero_has_the_sign_that_numpy_gives_it(f
         value, _ = sg.value_and_grad(lambda x: factor * f(x))(x)
         assert np.signbit(value) == np.signbit(factor * f(np.float64(x)))
     assert sg.grad(lambda x: f(x) ** 2)(-0.0) == 0.0
+
+
+def test_the_square_of_a_root_of_a_root_has_the_slope_of_a_root() -> None:
+    """It was 0 times infinity."""
+    for mode in (sg.jacfwd, sg.jacrev):
+        assert mode(lambda x: np.sqrt(np.sqrt(x)) ** 2)(0.0) == INF
