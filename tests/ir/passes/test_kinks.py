@@ -132,3 +132,25 @@ def test_products_of_gradients_are_products_of_numbers(backend: str) -> None:
     pulled = sg.jit(lambda x: sg.vjp(np.abs, x)[1](sg.jvp(np.abs, (x,), (np.ones(3),))[1])[0], backend=backend)
     np.testing.assert_array_equal(pulled(x), [0.0, 1.0, 1.0])
     np.testing.assert_array_equal(sg.hessian(lambda x: np.sum(np.abs(x)), backend=backend)(x), np.zeros((3, 3)))
+
+
+EXTREMES: dict[str, tuple[Any, Any, Any]] = {
+    "max times min": (lambda x: np.max(x) * np.min(x), np.ones(2), [[0, 1], [1, 0]]),
+    "squared range": (lambda x: np.ptp(x) ** 2, np.ones(2), [[2, -2], [-2, 2]]),
+    "sum of squares": (lambda x: np.max(x) ** 2 + np.min(x) ** 2, np.ones(2), [[2, 0], [0, 2]]),
+    "norms": (
+        lambda x: np.linalg.norm(x, np.inf) ** 2 + np.linalg.norm(x, -np.inf) ** 2,
+        np.zeros(2),
+        [[2, 0], [0, 2]],
+    ),
+    "rows": (lambda x: np.sum(np.max(x, axis=1) * np.min(x, axis=1)), np.ones((1, 2)), [[[[0, 1]], [[1, 0]]]]),
+}
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize("name", EXTREMES)
+def test_what_is_smooth_in_the_extremes_of_two_elements(name: str, backend: str) -> None:
+    """Shares of both elements gave 1/2 for each second derivative of max times min, and 0 for the squared range."""
+    f, x, expected = EXTREMES[name]
+    for inner in (sg.jacfwd, sg.jacrev):
+        np.testing.assert_array_equal(sg.jacfwd(inner(f, backend=backend), backend=backend)(x), expected)
