@@ -1,4 +1,7 @@
-"""Convolution: the result gains one row of the longer operand for each element of the shorter one."""
+"""Convolution: the result gains one row of the longer operand for each element of the shorter one.
+
+A window of a few vectors is in registers meanwhile, as the derivative in a filter is, which two long rows give.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,8 @@ from srcgrad.ir.types import real_dtype
 
 TAPS: Final = 8
 """How many elements of the shorter operand meet the row that is in registers, at most."""
+HELD: Final = 8
+"""The vectors of a window up to which it is held in registers; of fewer, several elements meet copies of it at once."""
 
 
 def convolve(operation: Operation, name: str, target: Target) -> Step | None:
@@ -28,7 +33,9 @@ def convolve(operation: Operation, name: str, target: Target) -> Step | None:
         return None
     walk = _Window(w)
     w.zero("%out0", w.results[0].size * dtype.itemsize)
-    if w.results[0].size:
+    if w.results[0].size and walk.is_held():
+        w.each(walk.examples, walk.hold)
+    elif w.results[0].size:
         w.each(walk.examples, lambda a: w.nest(walk.short[:-1], lambda j: walk.gain(a, j, [])))
     return w.finish()
 
@@ -47,6 +54,28 @@ class _Window:
         self.examples = math.prod(w.types[0].static_shape[: w.types[0].rank - self.rank])
         self.dtype = w.results[0].dtype
         self.lanes = 1 if self.dtype.kind == "c" else w.lanes_of(self.dtype)
+
+    def meeting(self) -> tuple[int, int]:
+        """Between which elements of the shorter operand each meets the longer one in all of the window."""
+        (start,), (count,) = self.starts, self.window
+        return max(0, start + count - self.long[0]), min(self.short[0], start + 1)
+
+    def is_held(self) -> bool:
+        """Whether the window is a few vectors of numbers, and much shorter than what gives it."""
+        if self.rank != 1 or self.dtype.kind != "f" or not self.lanes <= self.window[0] <= HELD * self.lanes:
+            return False
+        low, high = self.meeting()
+        return high - low >= 2 * self.window[0]
+
+    def hold(self, a: Number) -> None:
+        """The window of an example: what all of it meets, in registers, and then what some of it does."""
+        w, (start,), (count,) = self.w, self.starts, self.window
+        low, high = self.meeting()
+        here, short = w.flat((a, count)), w.flat((a, self.short[0]))
+        row = _Row(self, here, w.plus(w.times(a, self.long[0]), start), short)
+        row.gain_all(low, high, count)
+        w.each(low, row.gain, max(0, start - self.long[0] + 1))
+        w.each(min(self.short[0], start + count), row.gain, high)
 
     def bounds(self, axis: int, j: Number) -> tuple[Number, Number]:
         """Where in the window an element of the shorter operand meets the longer one."""
@@ -100,6 +129,37 @@ class _Row:
         """Add what one element gives."""
         low, high = self.window.bounds(-1, j)
         self.add([j], low, high)
+
+    def gain_all(self, low: int, high: int, count: int) -> None:
+        """Add what the elements from ``low`` to ``high`` give to a window of which each of them meets all.
+
+        The last vector begins before the end of the one before, where they are no whole ones: it is the same there.
+        """
+        w, window, lanes = self.w, self.window, self.window.lanes
+        offsets = [*range(0, count - lanes, lanes), count - lanes]
+        copies = HELD // len(offsets)
+
+        def gain(first: Number, carried: list[Number], steps: int) -> list[Number]:
+            found = list(carried)
+            for step in range(steps):
+                j = w.plus(first, step)
+                factor, source = w.e.splat(self.factor(j)[0], lanes), w.plus(self.there, w.times(j, -1))
+                for k, offset in enumerate(offsets, step * len(offsets)):
+                    more = w.read(window.which[0], w.plus(source, offset), lanes)
+                    found[k] = w.e.fma(more, factor, found[k])
+            return found
+
+        w.e.lanes = lanes
+        totals = [w.e.constant(0.0, window.dtype, lanes) for _ in range(copies * len(offsets))]
+        whole = high - (high - low) % copies
+        totals = w.loop(whole, lambda j, carried: gain(j, carried, copies), totals, low, copies)
+        totals = w.loop(high, lambda j, carried: gain(j, carried, 1), totals, whole)
+        for k, offset in enumerate(offsets):
+            total = totals[k]
+            for other in totals[k + len(offsets) :: len(offsets)]:
+                total = w.e.add(total, other)
+            w.write(w.plus(self.here, offset), total)
+        w.e.lanes = 1
 
     def gain_several(self, first: Number, taps: int) -> None:
         """Add what elements from ``first`` on give: where all of them do, in one pass; then where only some do."""

@@ -678,6 +678,17 @@ def test_convolution_of_long_rows(dtype: Any) -> None:
         require_close("convolve", y, x, starts=(start,), sizes=(size,))
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("size", [8, 16, 17, 21, 40, 63, 64, 65, 128, 129])
+def test_convolution_of_short_windows_of_long_rows(size: int, dtype: Any) -> None:
+    """Held in registers up to some vectors; also where elements at the ends meet some of it, or nothing."""
+    random = np.random.default_rng(size)
+    x, y = (random.normal(size=shape).astype(dtype) for shape in ((2, 330), (2, 411)))
+    for start in (0, 3, 300, 335, 411 - size, 420, 741 - size, 760):
+        require_close("convolve", x, y, starts=(start,), sizes=(size,))
+        require_close("convolve", y, x, starts=(start,), sizes=(size,))
+
+
 @pytest.mark.parametrize("seed", range(24))
 def test_convolution_of_windows_of_planes(seed: int) -> None:
     """Of every size against the number of elements that meet a row at a time."""
