@@ -25,6 +25,9 @@ CHEAP: Final = frozenset(
 )  # fmt: skip
 """Ops that take less time than keeping their results in memory does."""
 
+MOVED: Final = CHEAP | {"concatenate", "reverse", "slice", "slice_set"}
+"""Ops that do where they spare memory: differences of neighbours are computed from the array that has both."""
+
 SAFE: Final = CHEAP | {
     "concatenate", "dot_general", "iota", "reduce_and", "reduce_max", "reduce_min", "reduce_or", "reduce_prod",
     "reduce_sum", "reverse", "slice", "slice_set",
@@ -104,8 +107,8 @@ def plan(
     """
     free_set = {*free, *derived}
     direct = [value for value in dict.fromkeys(read_for(residuals)) if value not in free_set]
-    leaves = cheap_leaves(direct, free_set, fixed)
-    taped = leaves if leaves != direct and bytes_of(leaves) < bytes_of(direct) else direct
+    others = [cheap_leaves(direct, free_set, fixed, cheap) for cheap in (CHEAP, MOVED)]
+    taped = min(direct, *others, key=bytes_of)
     builder = Builder()
     env: Env = {value: builder.param(value.type, value.name) for value in free}
     env.update({value: builder.param(value.type, value.name) for value in taped})
@@ -127,7 +130,9 @@ def read_for(residuals: Iterable[Value]) -> Iterable[Value]:
             yield value
 
 
-def cheap_leaves(values: Iterable[Value], free: set[Value], fixed: Container[Value]) -> list[Value]:
+def cheap_leaves(
+    values: Iterable[Value], free: set[Value], fixed: Container[Value], cheap: Container[str] = CHEAP
+) -> list[Value]:
     """The values from which cheap operations compute the given ones, besides the free ones."""
     found: dict[Value, None] = {}
     met: set[Value] = set()
@@ -138,7 +143,7 @@ def cheap_leaves(values: Iterable[Value], free: set[Value], fixed: Container[Val
             continue
         met.add(value)
         producer = value.producer
-        if producer is not None and (producer.op.name in CHEAP or is_read_again(producer, free, fixed)):
+        if producer is not None and (producer.op.name in cheap or is_read_again(producer, free, fixed)):
             pending.extend(reversed(producer.operands))
         else:
             found[value] = None

@@ -65,12 +65,23 @@ def swept(x: Any) -> Any:
     return total
 
 
+def steepened(u: Any) -> Any:
+    """Products of an array with differences of its neighbours, which wrap around, are one-sided or have ends."""
+    for _ in range(23):
+        back = u - np.roll(u, 1)
+        ahead = np.concatenate([u[1:], u[:1]]) - u
+        u = u - 0.1 * u * back - 0.05 * ahead * back
+        u[1:-1] += 0.02 * (u[2:] - u[:-2]) * u[1:-1][::-1]
+    return np.sum(u**2)
+
+
 CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "pairs": (pairs, (POINTS,)),
     "columns": (columns, (WEIGHTS, WEIGHTS.T.copy())),
     "under a condition": (under_a_condition, (0.3 * POINTS,)),
     "by values": (by_values, (POINTS,)),
     "swept": (swept, (0.3 * POINTS,)),
+    "steepened": (steepened, (0.3 * POINTS[:, 0],)),
 }
 
 
@@ -106,3 +117,7 @@ def test_rows_of_an_argument_are_not_kept() -> None:
 
 def test_an_array_that_a_loop_around_changes_is_not_kept_for_the_sake_of_its_rows() -> None:
     assert 17 * POINTS.size not in kept(swept, POINTS)
+
+
+def test_differences_of_neighbours_are_computed_again_from_the_array_that_has_both() -> None:
+    assert kept(steepened, POINTS[:, 0]) == [23 * 19]
