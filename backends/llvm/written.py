@@ -27,6 +27,7 @@ from srcgrad.backends.numpy.expressions import HELPERS, SITES
 from srcgrad.backends.numpy.literals import Names
 from srcgrad.ir.collector import without_gc
 from srcgrad.ir.core import Function, Literal, Value
+from srcgrad.ir.passes.handed_on import elements_handed_on
 from srcgrad.ir.passes.lanes import tangents_last
 from srcgrad.ir.passes.layouts import by_rows
 from srcgrad.ir.passes.products import turned_products
@@ -93,7 +94,7 @@ class Written:
     def __init__(self, function: Function, ready: Callable[[str], None] | None = None) -> None:
         given, function = function, by_rows(tangents_last(function))
         self.turned = function is not given
-        function = turned_products(function)
+        function = elements_handed_on(turned_products(function))
         self.made = sectioned(function)
         called = called_kernels(self.made)
         self.whole = whole_kernel(function, self.made, called)
