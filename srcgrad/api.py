@@ -231,10 +231,10 @@ def vmap(
 def jit(
     f: Function | None = None,
     *,
-    static_argnums: Argnums = (),
-    static_argnames: str | Sequence[str] = (),
+    static_argnums: Argnums | None = None,
+    static_argnames: str | Sequence[str] | None = None,
     strict: bool = False,
-    donate_argnums: Argnums = (),
+    donate_argnums: Argnums | None = None,
     backend: str | None = None,
 ) -> Any:
     """Compile a function: traced once per signature, simplified, and run as one program.
@@ -270,9 +270,10 @@ def jit(
             donate_argnums=donate_argnums,
             backend=backend,
         )
-    if static_argnums != () or static_argnames != ():
-        check_static(f, static_argnums, static_argnames)
-    return Jit(f, bool(strict), backend, donate_argnums)
+    numbers, names = (() if given is None else given for given in (static_argnums, static_argnames))
+    if numbers != () or names != ():
+        check_static(f, numbers, names)
+    return Jit(f, bool(strict), backend, () if donate_argnums is None else donate_argnums)
 
 
 @checked

@@ -12,18 +12,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 import numpy as np
 
-from srcgrad.annotations import signature_of
 from srcgrad.boundary import checked, described
 from srcgrad.cache import PURE_FUNCTIONS
+from srcgrad.carried import maps_carried
 from srcgrad.differentiate import plural, rebuild, tree_text
 from srcgrad.errors import ArgumentError, CustomRuleError, SrcgradError, StructureError
 from srcgrad.ir.core import Region, Value, zeros
 from srcgrad.ir.opdef import REGISTRY
 from srcgrad.ir.types import ArrayType
+from srcgrad.rule_arguments import Arguments, bind_arguments, nondiff_places
 from srcgrad.tracing.conversion.calls import callee, invoke
 from srcgrad.tracing.function import LeafSpec, StaticLeaf, Traced, leaf_spec, trace_function
 from srcgrad.tracing.pytree import TreeDef, flatten, flatten_up_to, tree_map
@@ -71,51 +72,24 @@ def union(*bodies: Traced) -> list[Value]:
     return list(dict.fromkeys(value for body in bodies for value in body.lifted))
 
 
-class Arguments:
-    """The differentiable call of a function with a rule: the arguments' leaves, and those that are traced."""
-
-    def __init__(self, rest: tuple[Any, ...]) -> None:
-        self.leaves, self.treedef = flatten(rest)
-        self.specs = [leaf_spec(leaf) for leaf in self.leaves]
-        tracers = [as_tracer(leaf) for leaf, spec in zip(self.leaves, self.specs, strict=True) if spec is not None]
-        self.values = [tracer.read() for tracer in tracers]
-        self.numbers = [tracer.number() for tracer in tracers]
-        self.active = [value.type.differentiable for value in self.values]
-        self.places = [k for k, spec in enumerate(self.specs) if spec is not None and spec.type.differentiable]
-        """The positions of the differentiable leaves."""
-
-
-def bind_arguments(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    """Positional arguments, keywords put in their places and defaults filled in (rules are called by position)."""
-    try:
-        bound = signature_of(f).bind(*args, **kwargs)
-    except (TypeError, ValueError) as error:
-        if isinstance(error, ValueError) and not kwargs:  # no signature to be had
-            return args
-        raise CustomRuleError(f"{getattr(f, '__name__', f)}: {error}") from None
-    bound.apply_defaults()
-    if bound.kwargs:
-        raise CustomRuleError(
-            f"a function with a custom rule takes positional arguments; {sorted(bound.kwargs)} are keyword-only"
-        )
-    return bound.args
-
-
 class Ruled(ABC, Generic[P, R]):
     """A function with a rule, usable like the function."""
 
     kind = "custom rule"
     error: type[SrcgradError] = CustomRuleError
 
-    def __init__(self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = ()) -> None:
+    def __new__(cls, *function: Any, **options: Any) -> Any:
+        """Without a function, a decorator."""
+        return object.__new__(cls) if function or "fun" in options else functools.partial(cls, **options)
+
+    def __init__(
+        self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = (), nondiff_argnames: str | Sequence[str] = ()
+    ) -> None:
         if not callable(fun):
             raise self.error(f"{self.kind} takes a function, not {described(fun)}")
-        given = nondiff_argnums if isinstance(nondiff_argnums, (tuple, list)) else (nondiff_argnums,)
-        if not all(type(number) is int for number in given):
-            raise self.error(f"{self.kind}: nondiff_argnums must be a tuple of ints, not {described(nondiff_argnums)}")
         functools.update_wrapper(self, fun)
         self.f = fun
-        self.nondiff_argnums = tuple(given)
+        self.nondiff_argnums = nondiff_places(self.kind, fun, nondiff_argnums, nondiff_argnames)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
@@ -227,6 +201,7 @@ class custom_jvp(Ruled[P, R]):
     Args:
         fun: the function; its arguments and results are pytrees of arrays.
         nondiff_argnums: positions of arguments that are not differentiated; the rule gets them first.
+        nondiff_argnames: names of more of them.
 
     Give the rule with `defjvp`: ``rule(*nondiff, primals, tangents) -> (out, tangent_out)``; it must be linear in the
     tangents (JAX's convention).
@@ -250,8 +225,10 @@ class custom_jvp(Ruled[P, R]):
     kind = "custom_jvp"
 
     @checked
-    def __init__(self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = ()) -> None:
-        super().__init__(fun, nondiff_argnums)
+    def __init__(
+        self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = (), nondiff_argnames: str | Sequence[str] = ()
+    ) -> None:
+        super().__init__(fun, nondiff_argnums, nondiff_argnames)
         self.rules: tuple[Callable[..., Any] | None, ...] = (None,)
         """The rule, or one for each argument."""
         self.by_argument = False
@@ -345,7 +322,7 @@ class custom_jvp(Ruled[P, R]):
         """Run the rule; the results' leaves, then a tangent for each."""
         arguments = (*fixed, treedef.unflatten(primals), treedef.unflatten(tangents))
         found = called(rule, arguments, f"the jvp rule of {self.name}")
-        if not isinstance(found, tuple) or len(found) != 2:
+        if not isinstance(found, (tuple, list)) or len(found) != 2:
             raise CustomRuleError(
                 f"the jvp rule of {self.name} must return (out, tangent_out), not {returned(found)}",
                 hint="rule(primals, tangents) -> (out, tangent_out)",
@@ -396,6 +373,7 @@ class custom_vjp(Ruled[P, R]):
     Args:
         fun: the function; its arguments and results are pytrees of arrays.
         nondiff_argnums: positions of arguments that are not differentiated; ``bwd`` gets them first.
+        nondiff_argnames: names of more of them.
 
     Give the rule with `defvjp`: ``fwd(*args) -> (out, residuals)``, ``bwd(*nondiff, residuals, cotangent) -> tuple``
     with a cotangent (or None) for each differentiated argument (JAX's convention).
@@ -416,8 +394,10 @@ class custom_vjp(Ruled[P, R]):
     kind = "custom_vjp"
 
     @checked
-    def __init__(self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = ()) -> None:
-        super().__init__(fun, nondiff_argnums)
+    def __init__(
+        self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = (), nondiff_argnames: str | Sequence[str] = ()
+    ) -> None:
+        super().__init__(fun, nondiff_argnums, nondiff_argnames)
         self.fwd: Callable[..., Any] | None = None
         self.bwd: Callable[..., Any] | None = None
 
@@ -476,7 +456,7 @@ class custom_vjp(Ruled[P, R]):
         self, fwd: Callable[..., Any], fixed: list[Any], treedef: TreeDef, given: list[Any], traced: Traced
     ) -> Any:
         found = called(fwd, self.merge(fixed, treedef.unflatten(given)), f"fwd of {self.name}")
-        if not isinstance(found, tuple) or len(found) != 2:
+        if not isinstance(found, (tuple, list)) or len(found) != 2:
             raise CustomRuleError(
                 f"fwd of {self.name} must return (out, residuals), not {returned(found)}",
                 hint="return (out, None) where bwd needs nothing",
@@ -493,7 +473,7 @@ class custom_vjp(Ruled[P, R]):
             for k, output in enumerate(traced.outputs)
             if not isinstance(output, StaticLeaf)
         ]
-        return values, found[1]
+        return values, maps_carried(found[1])
 
     def trace_backward(
         self, bwd: Callable[..., Any], fixed: list[Any], given: Arguments, body: Traced, forward: Traced
@@ -534,7 +514,7 @@ class custom_vjp(Ruled[P, R]):
         leaves: list[Any] = []
         for position, (cotangent, tree) in enumerate(zip(found, trees, strict=True)):
             try:
-                leaves += [None] * tree.num_leaves if cotangent is None else flatten_up_to(tree, cotangent)
+                leaves += flatten_up_to(tree, cotangent, absent=True)
             except StructureError as error:
                 what = f"bwd of {self.name}: the cotangent of argument {position}"
                 raise CustomRuleError(f"{what}: {error.message}", hint="give it the argument's containers") from None
@@ -575,12 +555,16 @@ class Checkpointed(Ruled[P, R]):
         return rebuild(body.out_tree, body.outputs, results)
 
 
+@overload
+def checkpoint(f: Callable[P, R]) -> Callable[P, R]: ...
+@overload
+def checkpoint() -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 @checked
-def checkpoint(f: Callable[P, R]) -> Callable[P, R]:
+def checkpoint(f: Callable[..., Any] | None = None) -> Callable[..., Any]:
     """Differentiate ``f`` without keeping its intermediate values: the reverse pass computes them again.
 
     Args:
-        f: a function of pytrees of arrays; used as a decorator or as ``checkpoint(f)``.
+        f: a function of pytrees of arrays; used as a decorator, with or without parentheses, or as ``checkpoint(f)``.
 
     Memory falls from all of ``f``'s intermediates to its arguments, time grows by one evaluation of ``f``
     (Griewank and Walther, Evaluating Derivatives, chapter 12).
@@ -589,7 +573,7 @@ def checkpoint(f: Callable[P, R]) -> Callable[P, R]:
     >>> sg.grad(lambda x: np.sin(sg.checkpoint(np.exp)(x)))(0.0)
     np.float64(0.5403023058681398)
     """
-    return Checkpointed(f)
+    return checkpoint if f is None else Checkpointed(f)
 
 
 def stop_gradient(x: Any) -> Any:

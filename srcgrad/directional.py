@@ -274,6 +274,11 @@ class LinearMap:
             self.__srcgrad_code__ = later.stage
             self.__srcgrad_static__ = (type(self), later.stage)
 
+    @property
+    def held(self) -> Sequence[Any]:
+        """What it keeps of the call that made it."""
+        return self._later.residuals
+
     def __copy__(self) -> Self:
         other = object.__new__(type(self))
         vars(other).update(vars(self))

@@ -145,8 +145,9 @@ def refuse_closures(name: str, active: Sequence[bool], tangents: Sequence[Tangen
     """A rule says nothing about values that the function closes over, so they must not be differentiated."""
     if any(isinstance(tangent, Lin) and not is_active for tangent, is_active in zip(tangents, active, strict=True)):
         raise CustomRuleError(
-            f"{name}: the function closes over a value that is differentiated, and its rule has no tangent for it",
-            hint="pass that value to the function as an argument",
+            f"{name}: the function closes over a value that is differentiated, or is given one by nondiff_argnums, and "
+            "its rule has no tangent for it",
+            hint="pass that value to the function as an argument that is differentiated",
         )
 
 

@@ -553,26 +553,29 @@ def _children_like(definition: TreeDef, tree: Any, path: str) -> list[Any]:
     return items
 
 
-def flatten_up_to(definition: TreeDef, tree: Any) -> list[Any]:
+def flatten_up_to(definition: TreeDef, tree: Any, absent: bool = False) -> list[Any]:
     """The subtrees of `tree` where `definition` has its leaves; StructureError, with the path, where `tree` differs
-    above them.
+    above them. With `absent`, None stands for a container whose leaves are all None.
 
     >>> flatten_up_to(tree_structure({"a": 0, "b": 0}), {"a": 1, "b": [2, 3]})
     [1, [2, 3]]
     """
     found: list[Any] = []
-    _flatten_like(definition, tree, "", found)
+    _flatten_like(definition, tree, "", found, absent)
     return found
 
 
 # Not a function inside: one that calls itself is a reference cycle, and would keep the leaves until the collector runs.
-def _flatten_like(expected: TreeDef, subtree: Any, path: str, found: list[Any]) -> None:
+def _flatten_like(expected: TreeDef, subtree: Any, path: str, found: list[Any], absent: bool) -> None:
     if expected is _LEAF:
         found.append(subtree)
         return
+    if subtree is None and absent:
+        found.extend([None] * expected.num_leaves)
+        return
     items = _children_like(expected, subtree, path)
     for step, child, item in zip(_steps(expected), expected.children, items, strict=True):
-        _flatten_like(child, item, path + step, found)
+        _flatten_like(child, item, path + step, found, absent)
 
 
 def broadcast_prefix(prefix: Any, definition: TreeDef) -> list[Any]:
