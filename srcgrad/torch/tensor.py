@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
 import numpy as np
 
@@ -340,13 +340,16 @@ class Tensor:
         """The array itself: changes of one are changes of the other.
 
         Raises:
-            AutogradError: it requires grad (``force=True`` detaches).
+            AutogradError: it requires grad where gradients are recorded (``force=True`` detaches).
         """
         if force:
             return np.array(self._data)
-        if self.requires_grad:
+        if self.requires_grad and MODE.get().grad:
             raise AutogradError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         return self._data
+
+    def __delitem__(self, index: Any) -> NoReturn:
+        raise TensorTypeError("Tensor does not support deleting items", hint="select what stays: x[1:]")
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         array = self.numpy()

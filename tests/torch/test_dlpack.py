@@ -102,3 +102,18 @@ def test_the_default_dtype_is_that_of_floats() -> None:
     finally:
         torch.set_default_dtype(torch.float32)
     assert torch.tensor(1j).dtype == torch.complex64
+
+
+def test_numpy_has_the_array_where_no_gradients_are_recorded() -> None:
+    x = torch.ones(2, requires_grad=True)
+    with torch.no_grad():
+        assert x.numpy().tolist() == [1, 1] and np.asarray(x).tolist() == [1, 1]
+    with torch.inference_mode():
+        assert x.numpy().tolist() == [1, 1]
+    with pytest.raises(RuntimeError, match="requires grad"):
+        x.numpy()
+
+
+def test_an_element_of_a_tensor_cannot_be_deleted() -> None:
+    with pytest.raises(TypeError, match="does not support deleting items"):
+        del torch.ones(2)[0]

@@ -350,3 +350,12 @@ def test_several_outputs_of_the_same_memory_accumulate() -> None:
     a, b = Split.apply(x)
     (a * b).sum().backward()
     assert x.grad.tolist() == [4.0, 8.0]
+
+
+def test_a_function_that_is_called_as_an_object_says_how_it_is_written() -> None:
+    class Old(torch.autograd.Function):
+        def forward(self, x: Any) -> Any:  # type: ignore[override]
+            return x
+
+    with pytest.warns(DeprecationWarning), pytest.raises(RuntimeError, match="non-static forward method"):
+        Old()(torch.ones(2))

@@ -221,6 +221,13 @@ class Function(metaclass=FunctionMeta):
             stacklevel=2,
         )
 
+    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise AutogradError(
+            "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd "
+            "function with static forward method.",
+            hint=f"write @staticmethod above forward and backward, and {type(self).__name__}.apply(...)",
+        )
+
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
         """The result: a tensor, or a tuple of them; to be overridden."""

@@ -299,7 +299,15 @@ fmod = binary("fmod", "FmodBackward1", fmod_of, accepts="iuf", right_node="FmodB
 atan2 = binary("atan2", "Atan2Backward0", np.arctan2, numbers="", accepts="f", casts="biu", aliases=("arctan2",))
 arctan2 = atan2
 hypot = binary("hypot", "HypotBackward0", np.hypot, numbers="", accepts="f")
-copysign = binary("copysign", "CopysignBackward0", np.copysign, accepts="f", casts="biu",
+
+
+def copysign_of(x: Any, y: Any) -> Any:
+    """PyTorch's derivative of it is 0 where there is no magnitude."""
+    found = np.copysign(x, y)
+    return found if type(found) is np.ndarray else np.where(x == 0, np.copysign(np.zeros_like(x), y), found)
+
+
+copysign = binary("copysign", "CopysignBackward0", copysign_of, accepts="f", casts="biu",
                   right_node="CopysignBackward1")  # fmt: skip
 nextafter = binary("nextafter", "NextafterBackward0", np.nextafter, numbers="", accepts="f")
 gcd = binary("gcd", None, np.gcd, numbers="", accepts="iu")

@@ -143,7 +143,13 @@ def median_of(x: Any, axis: int, keep: bool, skip: bool) -> Any:
 
 
 def flat_median(x: Any, skip: bool) -> Any:
-    return median_of(np.reshape(x, -1), 0, False, skip)[0]
+    """The median of all, which names no index: what equals it shares its derivative, as of ``max`` of all."""
+    found = median_of(np.reshape(x, -1), 0, False, skip)[0]
+    if type(x) is np.ndarray or x.dtype.kind != "f":
+        return found
+    same = (x == found) | (np.isnan(x) & np.isnan(found))
+    lowest = np.min(np.where(same, x, np.inf))
+    return np.where(found == -np.inf, lowest, np.max(np.where(same, x, -np.inf)))
 
 
 def median_function(name: str, node: str, skip: bool) -> Any:

@@ -216,6 +216,8 @@ CASES += [
     Case("logaddexp-inf", "torch.logaddexp(a, b)", {"a": [float("inf"), float("-inf")], "b": [1.0, 2.0]}, grad=False),
     Case("atan2-quadrants", "torch.atan2(a, b)", {"a": [1.0, 1.0, -1.0, -1.0], "b": [1.0, -1.0, -1.0, 1.0]}),
     Case("copysign-points", "torch.copysign(a, b)", {"a": [1.0, 1.0, -1.0], "b": [-0.0, 0.0, 2.0]}),
+    Case("copysign-of-zeros", "torch.copysign(a, b)", {"a": [0.0, -0.0, 0.0], "b": [1.0, 1.0, -1.0]}, second=False),
+    Case("copysign-number-of-zeros", "torch.copysign(a, -2)", {"a": [0.0, -0.0]}, second=False),
     Case("copysign-number-negative", "torch.copysign(a, -2)", {"a": (2,)}),
     Case(
         "heaviside-points",

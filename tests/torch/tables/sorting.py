@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.torch.facts import Case
 
 NAN = float("nan")
+INF = float("inf")
 
 
 def orders() -> list[Case]:
@@ -67,6 +68,11 @@ RANKS = [
     Case("median of nothing", "a.median()", {"a": (0,)}, grad=False),
     Case("median of 0-d", "a.median()", {"a": ()}),
     Case("median over 1 in text", "torch.median(torch.tensor([[3., 1., 2.]]), 1)", text=True),
+    Case("median of equal ones", "a.median()", {"a": [[1.0, 3.0, 3.0], [3.0, 0.0, 5.0]]}),
+    Case("median of all equal", "a.median()", {"a": [2.0, 2.0, 2.0, 2.0]}),
+    Case("median of infinite ones", "a.median()", {"a": [-INF, -INF, -INF, 1.0, INF, INF]}, second=False),
+    Case("median of several nan", "a.median()", {"a": [1.0, NAN, NAN, 2.0]}, second=False),
+    Case("nanmedian of equal ones", "a.nanmedian()", {"a": [1.0, NAN, 3.0, 3.0]}),
     Case("nanmedian", "torch.nanmedian(a)", {"a": [1.0, NAN, 3.0, 2.0]}),
     Case("nanmedian over 0", "a.nanmedian(0)", {"a": [[1.0, NAN], [NAN, 4.0], [3.0, 2.0], [0.5, 6.0]]}),
     Case("mode", "torch.mode(i)", {"i": [[3, 1, 1, 2], [2, 0, 2, 0]]}),
