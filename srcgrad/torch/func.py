@@ -18,7 +18,7 @@ import srcgrad.api as api
 from srcgrad.torch.errors import TensorError, TensorNotImplementedError, TensorValueError
 from srcgrad.torch.mapping import check_randomness, vmap
 from srcgrad.torch.modes import MODE
-from srcgrad.torch.outermost import Taken, flat, lifted_args, outermost, taken
+from srcgrad.torch.outermost import Taken, flat, lifted_args, outermost, taken, unrecorded
 from srcgrad.torch.tensor import Tensor, wrapped
 from srcgrad.tracing.trace import CURRENT
 
@@ -280,7 +280,7 @@ def vjp(func: Fn, *primals: Any, has_aux: bool = False) -> Any:
         return (found, call.auxiliary(aux)) if has_aux else (found,)
 
     if CURRENT.get() is not None:
-        found = run()
+        found = unrecorded(run())
         pull, call = kept
         return (found[0], Pullback(pull, call.output, call.parts), *found[1:])
     found = outermost(run, "vjp")

@@ -12,9 +12,10 @@ import srcgrad.api as api
 from srcgrad.errors import StructureError
 from srcgrad.torch.errors import TensorError, TensorIndexError, TensorValueError
 from srcgrad.torch.modes import MAPPING
-from srcgrad.torch.outermost import flat, lifted_args, ordered, outermost, taken
+from srcgrad.torch.outermost import Taken, flat, lifted_args, ordered, outermost, taken
 from srcgrad.torch.tensor import Tensor, wrapped
 from srcgrad.tracing.pytree import broadcast_prefix
+from srcgrad.tracing.tracer import Tracer
 
 Fn = Callable[..., Any]
 
@@ -156,6 +157,7 @@ def mapped(
     places = [k for k, dim in enumerate(dims) if dim is not None]
     axes: Any = tuple(dims[k] for k in places)
     kept: list[Any] = []
+    wanted: list[int | None] = []
 
     def example(*arrays: Any) -> Any:
         given = list(leaves)
@@ -166,31 +168,61 @@ def mapped(
             found = taken(func(*tree.unflatten(given), **kwargs))
         finally:
             MAPPING.reset(token)
-        for leaf in found.leaves:
-            if not isinstance(leaf, Tensor):
-                raise TensorValueError(
-                    f"vmap({function_name(func)}, ...): `{function_name(func)}` must only return Tensors, got type "
-                    f"{type(leaf)}. Did you mean to set out_dims= to None for output?"
-                )
+        wanted[:] = output_dims(func, out_dims, found)
         kept[:] = [found.emptied()]
         return tuple(found.arrays)
 
     # One program per layout of the outputs: they all come in front, and are moved afterwards.
     results = api.vmap(example, in_axes=axes)(*[leaves[k]._data for k in places])
     found = kept[0]
+    name = function_name(func)
+    return found.put([moved(x, wanted[k], name) for k, x in zip(found.places, results, strict=True)])
+
+
+def output_dims(func: Fn, out_dims: Any, found: Taken) -> list[int | None]:
+    """A dimension per leaf of the output.
+
+    Raises:
+        TensorValueError: they are no ints or do not fit, or a leaf that is no tensor has one.
+    """
+    name = function_name(func)
+    if found.tree.kind is None and isinstance(out_dims, tuple) and len(out_dims) == 1:
+        out_dims = out_dims[0]
+    for dim in flat(out_dims)[0]:
+        if type(dim) is not int:
+            raise TensorValueError(
+                f"vmap({name}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection of "
+                "ints representing where in the outputs the vmapped dimension should appear."
+            )
     try:
-        wanted = broadcast_prefix(ordered(out_dims), found.tree)
+        wanted: list[int | None] = broadcast_prefix(ordered(out_dims), found.tree)
     except StructureError as error:
         raise TensorValueError(
-            f"vmap({function_name(func)}, ..., out_dims={out_dims}): out_dims is not compatible with the structure of "
+            f"vmap({name}, ..., out_dims={out_dims}): out_dims is not compatible with the structure of "
             f"`outputs`. out_dims has structure {flat(out_dims)[1]!r} but outputs has structure {found.tree!r}."
         ) from error
-    return found.put([moved(x, dim) for x, dim in zip(results, wanted, strict=True)])
+    for leaf, dim in zip(found.leaves, wanted, strict=True):
+        if dim is not None and not isinstance(leaf, Tensor):
+            raise TensorValueError(
+                f"vmap({name}, ...): `{name}` must only return Tensors, got type "
+                f"{type(leaf)}. Did you mean to set out_dims= to None for output?"
+            )
+    return wanted
 
 
-def moved(array: Any, dim: Any) -> Any:
-    """A result with its dimension of examples where it is wanted."""
+def moved(array: Any, dim: int | None, name: str) -> Any:
+    """A result with its dimension of examples where it is wanted.
+
+    Raises:
+        TensorValueError: it is to have none, and the examples differ. TensorIndexError: there is no such place.
+    """
     if dim is None:
+        number = array.number() if isinstance(array, Tracer) else array
+        if number is not None and not np.array_equal(number, np.broadcast_to(number[:1], number.shape), equal_nan=True):
+            raise TensorValueError(
+                f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None",
+                hint="out_dims=0 puts the examples in front",
+            )
         return array[0]
     if not -array.ndim <= dim < array.ndim:
         raise TensorIndexError(
@@ -220,8 +252,9 @@ def in_chunks(
         ]
         some = tree.unflatten(given)
         parts.append(flat(outermost(partial(mapped, func, dims, out_dims, some, kwargs, forbids), "vmap")))
-    wanted = broadcast_prefix(ordered(out_dims), parts[0][1])
+    first, structure = parts[0]
+    wanted = output_dims(func, out_dims, Taken(first, structure, []))
     columns = zip(*[found for found, _ in parts], strict=True)
-    return parts[0][1].unflatten(
+    return structure.unflatten(
         [column[0] if dim is None else cat(column, dim) for column, dim in zip(columns, wanted, strict=True)]
     )

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from srcgrad.custom import custom_jvp
 from srcgrad.errors import IntegerInputError, ShapeError, SrcgradError
 from srcgrad.ir.core import Function, Value
 from srcgrad.ir.types import ArrayType
@@ -27,6 +28,17 @@ from srcgrad.tracing.function import trace_function
 from srcgrad.tracing.pytree import TreeDef, flatten, register_pytree_node
 from srcgrad.tracing.trace import CURRENT, Trace
 from srcgrad.tracing.tracer import Tracer, as_tracer, from_value
+
+
+@custom_jvp
+def unrecorded_write(before: Any, after: Any) -> Any:
+    """What was written in `no_grad`: as far as derivatives know, the tensor is what it was."""
+    return after
+
+
+@unrecorded_write.defjvp
+def _(primals: Any, tangents: Any) -> Any:
+    return unrecorded_write(*primals), tangents[0]
 
 
 class Lifting:
@@ -66,11 +78,17 @@ class Lifting:
         others = self.lifted_all((tensor, *others))[1:]
         if op.pullback is not None and any(isinstance(x._data, Tracer) for x in (tensor, *others)):
             op = ruled(op, 1 + len(others))
-        token = MODE.set(MODE.get()._replace(watchers=MODE.get().watchers[:-1]))
+        mode = MODE.get()
+        base = (tensor if tensor._base is None else tensor._base)._data
+        before = None if mode.grad or not isinstance(base, Tracer) or base.dtype.kind not in "fc" else base.copy()
+        token = MODE.set(mode._replace(watchers=mode.watchers[:-1]))
         try:
-            return apply_inplace(op, tensor, others, statics, dtype)
+            found = apply_inplace(op, tensor, others, statics, dtype)
         finally:
             MODE.reset(token)
+        if before is not None:
+            base[...] = unrecorded_write(before, base.copy())
+        return found
 
     def convert(self, tensor: Tensor) -> None:
         """Make a tensor of constants a traced one.
@@ -205,7 +223,7 @@ def several(program: Function) -> Callable[..., Any]:
 def outermost(run: Callable[[], Any], name: str) -> Any:
     """``run()`` inside a trace, whatever it nests; its result, a pytree of tensors, with their numbers."""
     if CURRENT.get() is not None:
-        return run()
+        return unrecorded(run())
     made: list[Any] = []
     mode = MODE.get()
 
@@ -241,6 +259,15 @@ def outermost(run: Callable[[], Any], name: str) -> Any:
         made_here = [x for x, leaf in zip(results, leaves, strict=True) if leaf is TRACED]
         attach(traced.function, traced.captured, lifting, made_here)
     return tree.unflatten(results)
+
+
+def unrecorded(tree: Any) -> Any:
+    """What a transform inside another gives: constants of the outer one where `no_grad` is around it."""
+    if not MODE.get().grad:
+        for x in flat(tree)[0]:
+            if is_traced(x):
+                x._data = constant_of(x._data)
+    return tree
 
 
 def as_pytorch(error: SrcgradError) -> TensorError:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import pytest
 
 import srcgrad.torch as torch
@@ -322,3 +325,72 @@ def test_integers_that_are_to_require_grad_are_pytorchs_errors() -> None:
         torch.tensor([1]).requires_grad = True
     with pytest.raises(RuntimeError, match="only Tensors of floating point dtype"):
         torch.tensor([1]).requires_grad_()
+
+
+def in_no_grad(x: Any, transform: Any) -> Any:
+    with torch.no_grad():
+        return transform(x)
+
+
+UNRECORDED: dict[str, tuple[Any, float]] = {
+    "a gradient": (lambda x, f: in_no_grad(x, f.grad(lambda y: y**3)) * x, 6.75),
+    "its value": (lambda x, f: in_no_grad(x, f.grad_and_value(lambda y: y**3))[1] * x, 3.375),
+    "its auxiliary output": (lambda x, f: in_no_grad(x, f.grad(lambda y: (y, y**3), has_aux=True))[1] * x, 3.375),
+    "jvp": (lambda x, f: sum(in_no_grad(x, lambda x: f.jvp(lambda y: y**3, (x,), (x,)))) * x, 13.5),
+    "the value of vjp": (lambda x, f: in_no_grad(x, lambda x: f.vjp(lambda y: y**3, x))[0] * x, 3.375),
+    "a pullback made there": (lambda x, f: in_no_grad(x, lambda x: f.vjp(lambda y: y**3, x))[1](x)[0], 20.25),
+    "a pullback called there": (lambda x, f: in_no_grad(x, f.vjp(lambda y: y**3, x)[1])[0] * x, 10.125),
+    "a Jacobian": (lambda x, f: in_no_grad(x, f.jacrev(lambda y: y**3)) * x, 6.75),
+    "vmap": (lambda x, f: in_no_grad(x, lambda x: f.vmap(lambda y: y * x)(torch.ones(3))).sum() * x, 4.5),
+}
+"""Functions of x, and their derivatives at 1.5 in PyTorch."""
+
+
+@pytest.mark.parametrize("what", UNRECORDED)
+def test_transforms_in_no_grad_are_constants_of_the_transform_around(what: str) -> None:
+    """They were differentiated as if `no_grad` were not there."""
+    function, expected = UNRECORDED[what]
+    assert torch.func.grad(lambda x: function(x, torch.func))(torch.tensor(1.5)).item() == expected
+    x = torch.tensor([1.5], requires_grad=True)
+    slopes = torch.func.vmap(torch.func.grad(lambda x: function(x, torch.func)))(x)
+    assert slopes.detach().tolist() == [expected]
+
+
+def whole(x: Any) -> Any:
+    y = x * torch.ones(3)
+    in_no_grad(x, y.mul_)
+    return (y * y).sum()
+
+
+def part(x: Any) -> Any:
+    y = x * torch.ones(3)
+    in_no_grad(x * x, lambda v: y[:1].fill_(0.0).add_(v))
+    return (y * torch.tensor([1.0, 2.0, 3.0])).sum()
+
+
+def infinite(x: Any) -> Any:
+    y = 3 * x
+    in_no_grad(math.inf, y.add_)
+    return y
+
+
+@pytest.mark.parametrize(("function", "first", "second"), [(whole, 13.5, 6.0), (part, 6.0, 0.0), (infinite, 3.0, 0.0)])
+def test_a_write_in_no_grad_leaves_the_history_of_the_tensor(function: Any, first: float, second: float) -> None:
+    """The writes were differentiated."""
+    grad, x = torch.func.grad, torch.tensor(1.5)
+    assert (grad(function)(x).item(), grad(grad(function))(x).item()) == (first, second)
+    assert torch.func.jvp(function, (x,), (torch.tensor(1.0),))[1].item() == first
+
+
+def test_vmap_places_outputs_as_pytorch_does() -> None:
+    vmap, x = torch.func.vmap, torch.arange(6.0).reshape(2, 3)
+    assert vmap(lambda x: x, out_dims=(1,))(x).tolist() == x.T.tolist()
+    assert vmap(lambda x: x, out_dims=(1,), chunk_size=1)(x).tolist() == x.T.tolist()
+    found = vmap(lambda x: (x.sum(), "text", None), out_dims=(0, None, 0))(x)
+    assert found[0].tolist() == [3, 12] and found[1:] == ("text", None)
+    assert vmap(lambda x: x * 0 + 2, out_dims=None)(x).tolist() == [2, 2, 2]
+    with pytest.raises(ValueError, match="can not return a BatchedTensor"):
+        vmap(lambda x: x, out_dims=None)(x)  # was the first example
+    for dims in ("text", (1.0,), (True,)):
+        with pytest.raises(ValueError, match="must be an int, None or a python collection"):
+            vmap(lambda x: x, out_dims=dims)(x)
