@@ -219,6 +219,14 @@ class Building(ABC):
         """For transforms that mean the function itself where it cannot be one program (``jit``)."""
         return NotImplemented
 
+    def without_rule(self, met: UnsupportedError, job: Job, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The call of a function that meets, however it is traced, what has no rule.
+
+        Raises:
+            UnsupportedError: the transform needs the rule.
+        """
+        raise met
+
     def raises_as_it_is(self, error: Exception) -> bool:
         """Whether the function itself is to raise this error of the user's, once it has done what comes before."""
         return False

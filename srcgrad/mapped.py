@@ -15,7 +15,7 @@ from srcgrad.boundary import described, from_outside, translated
 from srcgrad.building import Built, Job, Program, copy_input
 from srcgrad.cache import Known
 from srcgrad.differentiate import Argnums, are_plain, check_argnums, normal_argnums, plural, rebuild
-from srcgrad.errors import ArgumentError, DTypeError, ShapeError, SrcgradError, StructureError
+from srcgrad.errors import ArgumentError, DTypeError, ShapeError, SrcgradError, StructureError, UnsupportedError
 from srcgrad.ir.core import Builder, Function, Literal, Value
 from srcgrad.ir.opdef import REGISTRY, Term
 from srcgrad.ir.transforms.batch import batch_region, each_example, with_leading_axis
@@ -28,7 +28,7 @@ from srcgrad.tracing.tables import is_table
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete, RaisingSite
 from srcgrad.tracing.tracer import Tracer
 from srcgrad.transformed import Transformed
-from srcgrad.ways import Verdict
+from srcgrad.ways import Verdict, first_lines
 
 Axes = Any
 
@@ -361,6 +361,15 @@ class Jit(Transformed):
 
     def plainly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return self.f(*args, **kwargs)
+
+    def without_rule(self, met: UnsupportedError, job: Job, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """It runs as it is: a value needs no rule. What NumPy does not take either is told of as what was met."""
+        if self.strict:
+            raise met
+        try:
+            return self.retrace(job, args, kwargs, first_lines(met))
+        except TypeError:
+            raise met from None
 
     def raises_as_it_is(self, error: Exception) -> bool:
         return not self.strict and not isinstance(error, SrcgradError) and translated(error) is None

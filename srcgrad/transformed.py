@@ -308,7 +308,7 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
                 self.one_call_more(args, kwargs, job, captures, program)
             return self.execute(program, job, hidden, captures)
         if unsupported is not None and all(failure.unsupported for failure in failures):
-            raise unsupported
+            return self.without_rule(unsupported, job, args, kwargs)
         from srcgrad.paths import NO_PATH, failing, run_path, shortcut  # which is written with this module
 
         result = run_path(self, job, watched, (args, kwargs))

@@ -300,32 +300,49 @@ def rgamma_derivative(x: Any, n: int) -> Any:
 def complex_polygamma(z: Any, n: int) -> Any:
     """The n-th derivative of digamma, n >= 1: the sum of (z + k)⁻ⁿ⁻¹, its rest by Euler's and Maclaurin's formula.
 
-    The formula's terms are as small as the last bits where |z + k| is 20 (DLMF 25.11.5); nan left of -1000.
+    The formula's terms are as small as the last bits where |z + k| is 20 (DLMF 25.11.5). Far left it is by reflection.
     """
     dtype = np.asarray(z).dtype
     z = np.asarray(z, np.complex128)
     s, total, factor = n + 1, np.zeros_like(z), (-1.0) ** (n + 1)
-    known = np.isfinite(z) & (z.real > -1000)
-    at = np.where(known, z, 1.0)
+    known, left = np.isfinite(z), z.real < -20
+    at = np.where(known, np.where(left, 1.0 - z, z), 1.0)
     for _ in range(int(max(0.0, np.max(20 - at.real, initial=0.0))) + 1):
         near = at.real < 20
-        total = total + np.where(near, at ** -float(s), 0.0)
+        total = total + np.where(near, (1.0 / at) ** float(s), 0.0)  # of a large number a negative power is nan
         at = np.where(near, at + 1, at)
-    total = total + at ** (1.0 - s) / (s - 1) + at ** -float(s) / 2
-    term = s / 2 * at ** (-s - 1.0)
+    inverse = 1.0 / at
+    power = inverse ** float(n)
+    total = total + power / (s - 1) + power * inverse / 2
+    term = s / 2 * (power * inverse * inverse)
     for k, bernoulli in enumerate((1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510), start=1):
         total = total + bernoulli * term
-        term = term * ((s + 2 * k - 1) * (s + 2 * k) / ((2 * k + 1) * (2 * k + 2))) / (at * at)
+        term = term * ((s + 2 * k - 1) * (s + 2 * k) / ((2 * k + 1) * (2 * k + 2))) * inverse * inverse
     for k in range(1, n + 1):
         factor *= k
+    if left.any():
+        cotangent = 1.0 / np.tan(np.pi * np.where(left, z - np.round(z.real), 0.5))
+        turned = np.polyval(slope_of_cotangent(n)[::-1], cotangent)
+        total = np.where(left, (-1.0) ** n * total - turned / factor, total)
     return np.where(known, factor * total, np.nan).astype(dtype)[()]
+
+
+def slope_of_cotangent(n: int) -> list[float]:
+    """The n-th derivative of pi cot(pi x), as that of cot is -(1 + cot²): a polynomial in cot, its constant first."""
+    coefficients = [0.0, np.pi]
+    for _ in range(n):
+        slopes = [power * coefficient for power, coefficient in enumerate(coefficients)][1:]
+        coefficients = [0.0] * (len(slopes) + 2)
+        for power, slope in enumerate(slopes):
+            coefficients[power] -= np.pi * slope
+            coefficients[power + 2] -= np.pi * slope
+    return coefficients
 
 
 def polygamma(x: Any, n: int) -> Any:
     """The n-th derivative of digamma, n >= 1: (-1)ⁿ⁺¹ n! zeta(n + 1, x); of negative x by reflection (DLMF 5.15.6).
 
-    SciPy's zeta of a negative x takes a step for each unit up to 0, which for a large one never ends. The n-th
-    derivative of cot(pi x) is a polynomial in it, as that of cot is -(1 + cot²).
+    SciPy's zeta of a negative x takes a step for each unit up to 0, which for a large one never ends.
     """
     if np.iscomplexobj(x):
         return complex_polygamma(x, n)
@@ -335,23 +352,17 @@ def polygamma(x: Any, n: int) -> Any:
     x = np.asarray(x, np.promote_types(dtype, np.float64))
     negative = x < 0
     factor = (-1.0) ** (n + 1)
-    coefficients = [0.0, 1.0]
     for k in range(1, n + 1):
         factor *= k
-        slopes = [power * coefficient for power, coefficient in enumerate(coefficients)][1:]
-        coefficients = [0.0] * (len(slopes) + 2)
-        for power, slope in enumerate(slopes):
-            coefficients[power] -= np.pi * slope
-            coefficients[power + 2] -= np.pi * slope
     value = factor * scipy.special.zeta(n + 1.0, np.where(negative, 1 - x, x))
     inside = np.where(negative & (x > -(2.0**52)), x, 0.0)
     rest = inside - np.rint(inside)
     pole = rest == 0
     angle = np.pi * np.where(pole, 0.25, rest)
     cotangent, turned = np.cos(angle) / np.sin(angle), np.zeros_like(x)
-    for coefficient in reversed(coefficients):
+    for coefficient in reversed(slope_of_cotangent(n)):
         turned = turned * cotangent + coefficient
-    reflected = np.where(pole, factor * np.inf, (-1.0) ** n * value - np.pi * turned)
+    reflected = np.where(pole, factor * np.inf, (-1.0) ** n * value - turned)
     return np.where(negative, reflected, value).astype(dtype)[()]
 
 

@@ -178,10 +178,20 @@ class Ive(Parametric):
 
 
 class Kve(Ive):
-    """exp(x) times kv(v, x)."""
+    """exp(x) times kv(v, x); of complex x differentiated in x alone."""
 
+    kinds = "fc"
     meaning = "scipy.special.kve"
     kind = "k"
+
+    def varies(self, index: int, operands: Sequence[Term]) -> bool:
+        return operands[1].dtype.kind == "f"
+
+    def member_partial(self, index: int, attrs: Attrs, result: Term, *operands: Term) -> Operand:
+        v, x = operands
+        if x.dtype.kind == "c":
+            return result - 0.5 * (self(v - 1.0, x) + self(v + 1.0, x))
+        return super().member_partial(index, attrs, result, *operands)
 
 
 # --- of order 0 and 1 -------------------------------------------------------------------------------

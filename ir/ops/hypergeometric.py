@@ -154,10 +154,21 @@ class OrthogonalPolynomial(Parametric, abstract=True):
     parameters: ClassVar[dict[int, str]] = {0: "degree"}
     intervals: ClassVar[Intervals] = ((0.0, 4.0), (-0.8, 0.8))
     points: ClassVar[Points] = FEW
+    mirror: ClassVar[int | None] = None
+    """The sum of two degrees whose polynomials are the same (DLMF 14.9.5, 18.5.1), but for `mirrored`."""
+    mirrored: ClassVar[float] = 1.0
 
     def member_partial(self, index: int, attrs: Attrs, result: Term, *operands: Term) -> Operand:
-        n = operands[0]
-        return REGISTRY["select"](n == 0, 0.0, self.lowered(n - 1, *operands))
+        """Of a degree below 0 that of the one across the mirror: the rule would lead away from 0."""
+        select, (n, *rest) = REGISTRY["select"], operands
+        if self.mirror is None or n.dtype.kind == "u":
+            return select(n == 0, 0.0, self.lowered(n - 1, n, *rest))
+        below = 2 * n < self.mirror
+        n = select(below, self.mirror - n, n)
+        slope = self.lowered(n - 1, n, *rest)
+        if self.mirrored == 1.0:
+            return select(n == 0, 0.0, slope)
+        return select((n == 0) | (2 * n == self.mirror), 0.0, select(below, self.mirrored * slope, slope))
 
     @abstractmethod
     def lowered(self, below: Term, n: Term, *rest: Term) -> Term:
@@ -173,6 +184,7 @@ class EvalLegendre(OrthogonalPolynomial):
     """Legendre's polynomial."""
 
     meaning = "scipy.special.eval_legendre"
+    mirror = -1
 
     def lowered(self, below: Term, n: Term, *rest: Term) -> Term:
         (x,) = rest
@@ -183,6 +195,7 @@ class EvalChebyt(OrthogonalPolynomial):
     """Chebyshev's polynomial of the first kind."""
 
     meaning = "scipy.special.eval_chebyt"
+    mirror = 0
 
     def lowered(self, below: Term, n: Term, *rest: Term) -> Term:
         return scaled(n, REGISTRY["eval_chebyu"](below, *rest))
@@ -192,6 +205,8 @@ class EvalChebyu(OrthogonalPolynomial):
     """Chebyshev's polynomial of the second kind."""
 
     meaning = "scipy.special.eval_chebyu"
+    mirror = -2
+    mirrored = -1.0
 
     def lowered(self, below: Term, n: Term, *rest: Term) -> Term:
         (x,) = rest

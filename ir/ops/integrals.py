@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -101,9 +101,10 @@ class FresnelSine(Special, Unary):
     """The integral of sin(pi t**2/2) from 0 to x."""
 
     meaning = "scipy.special.fresnel({0})[0]"
-    kinds = "f"
 
     def derivative(self, result: Term, operand: Term) -> Operand:
+        if operand.dtype.kind == "c":
+            return REGISTRY["sin"]((0.5 * np.pi) * (operand * operand))
         return REGISTRY["fresnel_phase"](operand, turn=0)
 
 
@@ -111,9 +112,10 @@ class FresnelCosine(Special, Unary):
     """The integral of cos(pi t**2/2) from 0 to x."""
 
     meaning = "scipy.special.fresnel({0})[1]"
-    kinds = "f"
 
     def derivative(self, result: Term, operand: Term) -> Operand:
+        if operand.dtype.kind == "c":
+            return REGISTRY["cos"]((0.5 * np.pi) * (operand * operand))
         return REGISTRY["fresnel_phase"](operand, turn=1)
 
 
@@ -132,15 +134,26 @@ class FresnelPhase(Special, ElementwiseFamily, Unary):
             yield replace(sample, attrs={"turn": k % 4})
 
 
+NEAR_TERMS: Final = 10
+"""Of a series in a number below 0.01, so that its second derivative has all digits too."""
+
+
 class Spence(Special, Unary):
     """The dilogarithm, the integral of log(t)/(1 - t) from 1 to x."""
 
     meaning = "scipy.special.spence"
-    kinds = "f"
     intervals = ((0.6, 3.0),)
 
     def derivative(self, result: Term, operand: Term) -> Operand:
-        """log(x)/(1 - x), and near the removable singularity -log(1 + u)/u, u = x - 1."""
+        """log(x)/(1 - x), and near the removable singularity -log(1 + u)/u, u = x - 1: of complex x as a series."""
+        if operand.dtype.kind == "c":
+            u = operand - 1.0
+            near = REGISTRY["abs"](u) < 0.01
+            series: Operand = 0.0
+            for k in range(NEAR_TERMS, 0, -1):
+                series = (-1.0) ** k / k + u * series
+            away = REGISTRY["select"](near, 1.0, u)
+            return REGISTRY["select"](near, series, -(REGISTRY["log"](operand) / away))
         far = REGISTRY["log"](operand) / (1.0 - operand)
         return REGISTRY["select"](operand < 0.5, far, -REGISTRY["log1p_ratio"](operand - 1.0, n=0))
 

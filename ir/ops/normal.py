@@ -42,7 +42,9 @@ def bell(operand: Term) -> Term:
 
 
 def normal_density(operand: Term) -> Term:
-    """exp(-x**2/2)/sqrt(2 pi) of real x."""
+    """exp(-x**2/2)/sqrt(2 pi)."""
+    if operand.dtype.kind == "c":
+        return REGISTRY["exp"](-0.5 * (operand * operand)) * (ROOT_HALF / ROOT_PI)
     return REGISTRY["gaussian"](operand, n=0, a=0.5) * (ROOT_HALF / ROOT_PI)
 
 
@@ -140,7 +142,6 @@ class Ndtr(Special, Unary):
     """The distribution function of the normal distribution, accurate in the left tail."""
 
     meaning = "scipy.special.ndtr"
-    kinds = "f"
 
     def derivative(self, result: Term, operand: Term) -> Operand:
         return normal_density(operand)
@@ -154,13 +155,14 @@ class LogNdtr(Special, Unary):
     """The logarithm of ndtr."""
 
     meaning = "scipy.special.log_ndtr"
-    kinds = "f"
 
     def derivative(self, result: Term, operand: Term) -> Operand:
         """The density over ndtr; in the left tail as sqrt(2/pi)/erfcx(-x/sqrt(2)), in which nothing underflows.
 
         Far out it is -x to rounding, which has the slope -1: that of the other form would be infinity times 0.
         """
+        if operand.dtype.kind == "c":
+            return REGISTRY["exp"](-0.5 * (operand * operand) - result) * (ROOT_HALF / ROOT_PI)
         tail = (math.sqrt(2.0) / ROOT_PI) / REGISTRY["erfcx"](-ROOT_HALF * operand)
         tail = REGISTRY["select"](operand < FAR_LEFT, -operand, tail)
         return REGISTRY["select"](operand < 0.0, tail, normal_density(operand) / REGISTRY["ndtr"](operand))

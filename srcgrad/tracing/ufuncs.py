@@ -154,13 +154,25 @@ def apply_loop(
     full = [broadcast_tracer(x, shape) for x in operands] if len(operands) > 1 else operands
     if ufunc in COMPARISONS and loop[0] != loop[1]:
         rule = partial(of_two_signs, ufunc)
-    if rule is None:
-        return finished(emit(name or "", *full), results[0], weak).like_ufunc(*operands)
-    found = rule(*full)
+    found = as_ops(ufunc, name, rule, full)
     if isinstance(found, tuple):
         parts = zip(found, results, strict=True)
         return tuple(finished(part, dtype, weak).like_ufunc(*operands) for part, dtype in parts)
     return finished(found, results[0], weak).like_ufunc(*operands)
+
+
+def as_ops(ufunc: np.ufunc, name: str | None, rule: Callable[..., Any] | None, operands: Sequence[Tracer]) -> Any:
+    """
+    Raises:
+        UnsupportedError: the ufunc has such a loop, of complex numbers, and its op has not.
+    """
+    try:
+        return emit(name or "", *operands) if rule is None else rule(*operands)
+    except DTypeError as error:
+        if all(x.dtype.kind != "c" for x in operands):
+            raise
+        message = f"{ufunc_name(ufunc)} has no derivative rule in srcgrad for complex arguments"
+        raise UnsupportedError(message) from error
 
 
 def finished(result: Tracer, dtype: DType, weak: bool) -> Tracer:
@@ -189,6 +201,11 @@ def require_no_objects(ufunc: np.ufunc) -> None:
         )
 
 
+def ufunc_name(ufunc: np.ufunc) -> str:
+    module = "np" if getattr(np, ufunc.__name__, None) is ufunc else "scipy.special"
+    return f"{module}.{ufunc.__name__}"
+
+
 def find_rule(ufunc: np.ufunc) -> Callable[..., Any] | None:
     """The rule of a ufunc that is several ops; None if it is one op.
 
@@ -198,8 +215,7 @@ def find_rule(ufunc: np.ufunc) -> Callable[..., Any] | None:
     if has_rule(ufunc):
         return UFUNCS.get(ufunc)
     require_no_objects(ufunc)
-    module = "np" if getattr(np, ufunc.__name__, None) is ufunc else "scipy.special"
-    name = f"{module}.{ufunc.__name__}"
+    name = ufunc_name(ufunc)
     if ufunc.__name__.startswith("_"):
         name = library_function(ruled=True) or name
     reason = UNTRACED.get(ufunc)

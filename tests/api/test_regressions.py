@@ -161,8 +161,15 @@ def test_floats_added_at_places_of_integers_are_refused() -> None:
         np.add.at(counts, [0], 0.5 * x[0])
         return counts * x
 
+    counts, expected = np.array([-3, 2, 1]), np.array([-3, 2, 1])
     with pytest.raises(UnsupportedError):
-        sg.jit(f)(X, np.array([-3, 2, 1]))
+        sg.jit(f, strict=True)(X, counts)
+    with pytest.raises(UnsupportedError):
+        sg.vjp(lambda x: f(x, np.array([-3, 2, 1])), X)
+    with pytest.warns(sg.RetraceWarning):  # jit does as NumPy does
+        found = sg.jit(f)(X, counts)
+    np.testing.assert_array_equal(found, f(X, expected))
+    np.testing.assert_array_equal(counts, expected)
 
 
 # --- numbers at which a derivative was lost ---------------------------------------------------------------------------

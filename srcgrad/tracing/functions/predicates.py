@@ -28,10 +28,10 @@ from srcgrad.tracing.ufuncs import weak_type
 
 @numpy_rule("isclose")
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
-    x, y = as_tracer(a), as_tracer(b)
+    x, y = as_tracer(a), as_tracer(float(b) if isinstance(b, int) else b)
     if y.dtype.kind in "biu":  # of which the magnitude may be no number of its dtype
         y = from_value(cast_value(y.read(), np.dtype(np.float64)), scalar=y.scalar, weak=y.weak)
-    near = (np.abs(x - y) <= atol + rtol * np.abs(y)) & np.isfinite(y) | (x == y)
+    near = (abs(x - y) <= atol + rtol * abs(y)) & np.isfinite(y) | (x == y)
     if equal_nan:
         near = near | (np.isnan(x) & np.isnan(y))
     return near
