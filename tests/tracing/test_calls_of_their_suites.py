@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg
 import scipy.special as sc
 
 import srcgrad as sg
@@ -64,3 +65,60 @@ def test_isclose_of_numbers_without_a_dtype() -> None:
     for b in (2, 2.0):
         assert np.isclose(x, b, atol=0, rtol=0.4999999999999999)
         assert sg.jit(lambda x, b=b: np.isclose(x, b, atol=0, rtol=0.4999999999999999))(x)
+
+
+def test_searchsorted_refuses_a_sorter_that_numpy_does() -> None:
+    """It took fewer numbers, and numbers from the end: the answer was one of another array."""
+    x = np.array([5, 2, 1, 3, 4])
+    for sorter in ([1, 2, 3, 4], [-1, 0, 1, 2, 3], [4, 0, 5, 2, 3]):
+        for given in (tuple(sorter), np.array(sorter)):
+            with pytest.raises(ValueError, match=r"[Ss]orter"):
+                np.searchsorted(x, 0, sorter=given)
+            with pytest.raises(ValueError, match=r"[Ss]orter"):
+                sg.jit(lambda x, given=given: np.searchsorted(x, 0, sorter=given))(x)
+            with pytest.raises(ValueError, match=r"[Ss]orter"):
+                sg.jit(lambda x, given: np.searchsorted(x, 0, sorter=given))(x, np.asarray(given))
+    order = np.argsort(x)
+    assert sg.jit(lambda x: np.searchsorted(x, 3, sorter=np.argsort(x)))(x) == np.searchsorted(x, 3, sorter=order)
+
+
+def test_tridiagonal_matrices_are_real() -> None:
+    """A complex number beside the diagonal counted as a symmetric matrix's; no driver was looked at."""
+    d, e = np.ones(4), np.ones(3)
+    with pytest.raises(TypeError, match="Only real arrays"):
+        sg.jit(scipy.linalg.eigvalsh_tridiagonal)(d, 1j * e)
+    with pytest.raises(ValueError, match="must be one of"):
+        sg.jit(lambda d: scipy.linalg.eigvalsh_tridiagonal(d, e, lapack_driver="foo"))(d)
+
+
+A, B = np.random.default_rng(0).standard_normal((2, 2, 3, 3))
+STACKS: list[tuple[Any, Any]] = [
+    (scipy.linalg.schur, A),
+    (scipy.linalg.rq, A),
+    (scipy.linalg.ldl, A + A.mT),
+    (scipy.linalg.cholesky_banded, 0.1 * A[:, :2] + np.array([[0.0], [2.0]])),
+    (lambda d: scipy.linalg.eigh_tridiagonal(d, np.ones((2, 1, 2))), A[0]),
+    (lambda a: scipy.linalg.expm_frechet(a[:, None], B)[1], A),
+    (lambda a: scipy.linalg.solve_discrete_lyapunov(0.3 * a, B), A),
+]
+
+
+@pytest.mark.skipif(np.lib.NumpyVersion(scipy.__version__) < "1.17.0", reason="older SciPys take one matrix")
+@pytest.mark.parametrize(("function", "x"), STACKS)
+def test_stacks_where_the_rule_is_for_one(function: Any, x: Any) -> None:
+    """SciPy takes them since 1.16; derivatives were refused."""
+    expected = function(x)
+    found, slope = sg.jvp(function, (x,), (x @ x if x.ndim > 2 and x.shape[-2:] == (3, 3) else x**2,))
+    step = 1e-6 * (x @ x if x.ndim > 2 and x.shape[-2:] == (3, 3) else x**2)
+    above, below = function(x + step), function(x - step)
+    assert type(found) is type(expected)
+    if not isinstance(expected, list):
+        expected, found, slope, above, below = [expected], [found], [slope], [above], [below]
+    for one, other, change, up, down in zip(expected, found, slope, above, below, strict=True):
+        np.testing.assert_allclose(other, one, atol=1e-12)
+        np.testing.assert_allclose(change, (up - down) / 2e-6, rtol=1e-5, atol=1e-7)
+
+
+def test_a_large_stack_is_for_vmap() -> None:
+    with pytest.raises(UnsupportedError, match="of a stack of 300"):
+        sg.jvp(scipy.linalg.schur, (np.ones((300, 2, 2)),), (np.ones((300, 2, 2)),))

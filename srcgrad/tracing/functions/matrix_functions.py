@@ -56,7 +56,7 @@ def fractional_matrix_power(A: Any, t: Any) -> Any:
     return applied(matrix, "power", exponent)
 
 
-@scipy_rule(scipy.linalg.expm_frechet, finite="A E")
+@scipy_rule(scipy.linalg.expm_frechet, finite="A E", one=True)
 def expm_frechet(A: Any, E: Any, method: Any = None, compute_expm: bool = True, check_finite: bool = True) -> Any:
     """The exponential, and its derivative in the direction E."""
     a, direction = doubled(A, E)

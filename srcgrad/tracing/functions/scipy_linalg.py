@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -38,14 +39,55 @@ SINCE_1_18: Final = np.lib.NumpyVersion(scipy.__version__) >= "1.18.0"
 BLAS: Final = frozenset(map(np.dtype, "fdFD"))
 
 
-def scipy_rule(function: Callable[..., Any], finite: str = "") -> Callable[[Rule], Rule]:
-    """Register the rule of a SciPy function, which has its signature; arguments named ``finite`` are checked to be."""
+def scipy_rule(function: Callable[..., Any], finite: str = "", one: bool = False) -> Callable[[Rule], Rule]:
+    """Register the rule of a SciPy function, which has its signature; arguments named ``finite`` are checked to be.
+
+    With ``one`` it takes no stacks: where this SciPy's function does, it is called for each of one.
+    """
 
     def register(rule: Rule) -> Rule:
-        FUNCTIONS[function] = of_finite(rule, finite.split()) if finite else rule
+        checked = of_finite(rule, finite.split()) if finite else rule
+        stacked = inspect.getclosurevars(function).nonlocals if one and hasattr(function, "__wrapped__") else {}
+        if "names" in stacked and "ndims" in stacked:  # SciPy's own decorator
+            checked = of_stacks(function.__name__, checked, dict(zip(stacked["names"], stacked["ndims"], strict=True)))
+        FUNCTIONS[function] = checked
         return rule
 
     return register
+
+
+MOST: Final = 256
+"""Of a stack, whose program has the operations of each."""
+
+
+def of_stacks(name: str, rule: Callable[..., Any], ranks: dict[str, int]) -> Callable[..., Any]:
+    """The rule for stacks of the arguments that ``ranks`` names, which are broadcast; as SciPy, several results are a
+    list.
+    """
+    parameters = inspect.signature(rule).parameters
+
+    @functools.wraps(rule)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        values = {**dict(zip(parameters, args, strict=False)), **kwargs}
+        arrays = {key: as_array(values[key]) for key in ranks if values.get(key) is not None}
+        stack = broadcast_shape([array.shape[: array.ndim - ranks[key]] for key, array in arrays.items()])
+        if len(args) > len(parameters) or not stack:
+            return rule(*args, **kwargs)
+        require(bool(math.prod(stack)), "ValueError", f"`{name}` does not support zero-size batches.")
+        if math.prod(stack) > MOST:
+            raise UnsupportedError(
+                f"scipy.linalg.{name} of a stack of {math.prod(stack)} is not supported on traced arrays",
+                hint=f"take one by srcgrad.vmap, or stacks of at most {MOST}",
+            )
+        full = {
+            key: broadcast_to(array, stack + array.shape[array.ndim - ranks[key] :]) for key, array in arrays.items()
+        }
+        found = [rule(**{**values, **{key: x[index] for key, x in full.items()}}) for index in np.ndindex(stack)]
+        parts = [np.stack(each) for each in (zip(*found, strict=True) if isinstance(found[0], tuple) else [found])]
+        shaped = [part.reshape(stack + part.shape[1:]) for part in parts]
+        return shaped[0] if len(shaped) == 1 else shaped
+
+    return call
 
 
 def of_finite(rule: Rule, names: list[str]) -> Callable[..., Any]:
@@ -375,7 +417,7 @@ def pivots_of(a: Any) -> Any:
     return order
 
 
-@scipy_rule(scipy.linalg.rq, finite="a")
+@scipy_rule(scipy.linalg.rq, finite="a", one=True)
 def rq(a: Any, overwrite_a: bool = False, lwork: Any = None, mode: str = "full", check_finite: bool = True) -> Any:
     """R and Q with R Q = a: read from its last element to its first, a^H = Q^H R^H is the factorisation of `qr`."""
     if mode not in ("full", "r", "economic"):

@@ -82,7 +82,7 @@ def schur_tangents(da: Any, _: Any, t: Any, z: Any) -> Any:
     return np.where(np.tri(t.shape[-1], k=-1, dtype=bool) & (t == 0), 0.0, moved), z @ w
 
 
-@scipy_rule(scipy.linalg.schur, finite="a")
+@scipy_rule(scipy.linalg.schur, finite="a", one=True)
 def schur(
     a: Any, output: str = "real", lwork: Any = None, overwrite_a: bool = False, sort: Any = None,
     check_finite: bool = True,
@@ -114,7 +114,7 @@ def hessenberg_tangents(da: Any, _: Any, h: Any, q: Any) -> Any:
     return np.triu(change - (w @ h - h @ w), -1), q @ w
 
 
-@scipy_rule(scipy.linalg.hessenberg, finite="a")
+@scipy_rule(scipy.linalg.hessenberg, finite="a", one=True)
 def hessenberg(a: Any, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     matrix = one_matrix(a, "hessenberg")
     if matrix.dtype.kind == "c":
@@ -156,7 +156,7 @@ RULES: Final = {
 }
 
 
-@scipy_rule(scipy.linalg.ldl, finite="A")
+@scipy_rule(scipy.linalg.ldl, finite="A", one=True)
 def ldl(
     A: Any, lower: bool = True, hermitian: bool = True, overwrite_a: bool = False, check_finite: bool = True
 ) -> Any:

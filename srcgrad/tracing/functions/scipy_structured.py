@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import scipy.linalg
 
-from srcgrad.errors import AxisError, ShapeError
+from srcgrad.errors import AxisError, DTypeError, ShapeError
 from srcgrad.tracing.conversion.calls import followed
 from srcgrad.tracing.functions.linear_algebra import linalg_dtype
 from srcgrad.tracing.functions.registry import as_array, cast, filled, require
@@ -117,7 +117,7 @@ def hermitian_of_bands(ab: Any, lower: bool) -> Any:
     return triangle + adjoint(np.tril(triangle, -1) if lower else np.triu(triangle, 1))
 
 
-@scipy_rule(scipy.linalg.cholesky_banded, finite="ab")
+@scipy_rule(scipy.linalg.cholesky_banded, finite="ab", one=True)
 def cholesky_banded(ab: Any, overwrite_ab: bool = False, lower: bool = False, check_finite: bool = True) -> Any:
     """Column by column; what lies outside the matrix is what it was."""
     bands = as_array(ab)
@@ -148,7 +148,7 @@ def cho_solve_banded(cb_and_lower: Any, b: Any, overwrite_b: bool = False, check
     return found[:, 0] if is_vector else found
 
 
-@scipy_rule(scipy.linalg.eigvals_banded, finite="a_band")
+@scipy_rule(scipy.linalg.eigvals_banded, finite="a_band", one=True)
 def eigvals_banded(
     a_band: Any, lower: bool = False, overwrite_a_band: bool = False, select: Any = "a", select_range: Any = None,
     check_finite: bool = True,
@@ -171,7 +171,7 @@ def selected(select: Any, select_range: Any) -> Subset | None:
     return names[kind], bounds[0], bounds[1]
 
 
-@scipy_rule(scipy.linalg.eig_banded, finite="a_band")
+@scipy_rule(scipy.linalg.eig_banded, finite="a_band", one=True)
 def eig_banded(
     a_band: Any,
     lower: bool = False,
@@ -188,7 +188,10 @@ def eig_banded(
     return eigenpairs(matrix, not lower, part, "band", band=np.shape(a_band)[0] - 1)
 
 
-@scipy_rule(scipy.linalg.eigh_tridiagonal, finite="d e")
+DRIVERS: Final = ("auto", "stemr", "sterf", "stebz", "stev", "stevd")
+
+
+@scipy_rule(scipy.linalg.eigh_tridiagonal, finite="d e", one=True)
 def eigh_tridiagonal(
     d: Any,
     e: Any,
@@ -202,6 +205,12 @@ def eigh_tridiagonal(
     diagonal, beside = as_array(d), as_array(e)
     if diagonal.ndim != 1 or beside.shape != (diagonal.size - 1,):
         raise ShapeError(f"d ({diagonal.size}) must have one more element than e ({beside.size})")
+    if "c" in (diagonal.dtype.kind, beside.dtype.kind):
+        raise DTypeError("Only real arrays currently supported")
+    if not isinstance(lapack_driver, str):
+        raise DTypeError("lapack_driver must be str")
+    if lapack_driver not in DRIVERS:
+        raise ShapeError(f"lapack_driver must be one of {DRIVERS}, got {lapack_driver}")
     matrix = np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1)
     part = selected(select, select_range)
     if eigvals_only:
@@ -212,7 +221,7 @@ def eigh_tridiagonal(
     return eigenpairs(matrix, False, part, within.get(lapack_driver, lapack_driver))
 
 
-@scipy_rule(scipy.linalg.eigvalsh_tridiagonal, finite="d e")
+@scipy_rule(scipy.linalg.eigvalsh_tridiagonal, finite="d e", one=True)
 def eigvalsh_tridiagonal(
     d: Any,
     e: Any,
@@ -222,7 +231,7 @@ def eigvalsh_tridiagonal(
     tol: float = 0.0,
     lapack_driver: str = "auto",
 ) -> Any:
-    return eigh_tridiagonal(d, e, True, select, select_range)
+    return eigh_tridiagonal(d, e, True, select, select_range, lapack_driver=lapack_driver)
 
 
 def toeplitz_matrix(c_or_cr: Any) -> Any:
@@ -299,7 +308,7 @@ def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
     return solve_sylvester(matrix, adjoint(matrix), q)
 
 
-@scipy_rule(scipy.linalg.solve_discrete_lyapunov, finite="a q")
+@scipy_rule(scipy.linalg.solve_discrete_lyapunov, finite="a q", one=True)
 def solve_discrete_lyapunov(a: Any, q: Any, method: Any = None) -> Any:
     """X with a X a^H - X + q = 0: by the Kronecker product, or for ten rows or more as SciPy by the bilinear transform.
 
@@ -328,7 +337,7 @@ def companion(a: Any) -> Any:
     return np.concatenate([first[None], np.eye(coefficients.size - 1)[:-1].astype(first.dtype)])
 
 
-@scipy_rule(scipy.linalg.khatri_rao)
+@scipy_rule(scipy.linalg.khatri_rao, one=True)
 def khatri_rao(a: Any, b: Any) -> Any:
     """The Kronecker product column by column."""
     left, right = as_array(a), as_array(b)
@@ -343,7 +352,7 @@ def fiedler(a: Any) -> Any:
     return np.abs(x[..., :, None] - x[..., None, :])
 
 
-@scipy_rule(scipy.linalg.leslie)
+@scipy_rule(scipy.linalg.leslie, one=True)
 def leslie(f: Any, s: Any) -> Any:
     fecundity, survival = as_array(f), as_array(s)
     if fecundity.ndim != 1 or survival.shape != (fecundity.size - 1,):

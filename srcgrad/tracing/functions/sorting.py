@@ -150,10 +150,23 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
     if nodes.ndim != 1:
         raise ShapeError("object too deep for desired array: np.searchsorted takes a one-dimensional array")
     if sorter is not None:
-        nodes = nodes[sorter]
+        nodes = nodes[sorting(sorter, nodes.size)]
     values: Any = as_tracer(v)
     dtype = np.result_type(nodes.dtype, values.dtype)
     return scalar_if_rank0(emit("searchsorted", cast(nodes, dtype), cast(values, dtype), side=name))
+
+
+def sorting(sorter: Any, size: int) -> Any:
+    """The order in which a sorter puts elements: unlike an index it counts none from the end."""
+    order: Any = as_array(sorter)
+    if order.dtype.kind not in "iu":
+        raise DTypeError("sorter must only contain integers")
+    if order.ndim != 1:
+        raise ShapeError("object too deep for desired array: the sorter of np.searchsorted has one dimension")
+    if order.size != size:
+        raise ShapeError("sorter.size must equal a.size")
+    require(np.all((order >= 0) & (order < size)), "ValueError", "Sorter index out of range.")
+    return order
 
 
 @numpy_rule("digitize")
