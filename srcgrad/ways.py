@@ -18,7 +18,7 @@ from srcgrad.tracing.aliasing import AliasPattern
 from srcgrad.tracing.capture import Captures, Uncacheable
 from srcgrad.tracing.conversion.convert import convert_code, needs_conversion
 from srcgrad.tracing.jitted import python_of
-from srcgrad.tracing.members import asks_for_truths, handles_arithmetic
+from srcgrad.tracing.members import ARITHMETIC, asks_for_truths, handles
 from srcgrad.tracing.trace import Refused
 from srcgrad.tracing.unasked import attribute
 
@@ -124,8 +124,8 @@ def reason_as_it_is(function: Any, captures: Known) -> str | None:
     for code in (code_of(function), *codes):
         if not isinstance(code, types.CodeType):
             continue
-        asks, handles = asks_for_truths(code), handles_arithmetic(code)
-        if (asks or handles) and not isinstance(convert_code(code, code.co_filename), str):
+        asks = asks_for_truths(code)
+        if (asks or handles(code, ARITHMETIC)) and not isinstance(convert_code(code, code.co_filename), str):
             return ASKS if asks else "a try may handle errors of arithmetic"
     return None
 

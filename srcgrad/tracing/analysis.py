@@ -24,7 +24,7 @@ from srcgrad.tracing.guard_lines import GuardFunction
 from srcgrad.tracing.imports import Finder, follow_imports
 from srcgrad.tracing.kept_results import is_asked_by_item
 from srcgrad.tracing.lookups import MISSING, is_unbound_cell, module_attribute, state_of
-from srcgrad.tracing.members import ASKED_FOR, stored_attributes
+from srcgrad.tracing.members import ABSENCE, ASKED_FOR, handles, stored_attributes
 from srcgrad.tracing.purity import (
     METACLASSES,
     OF_TYPES,
@@ -82,6 +82,10 @@ class Analysis(GuardFunction):
         super().__init__(is_pure, floats_static)
         self.plan = Plan()
         self.local_attributes: set[str] = set()
+        self.optional: set[str] = set()
+        """Those of which code goes on where an object has none."""
+        self.handling = False
+        """Whether any code handles that an object has no such attribute."""
         self.asked_about: list[type] = []
         """The classes of which nothing is read: it is only asked whether something is of them."""
         # The objects met, by identity; they are alive while the analysis runs, and dropped with it.
@@ -123,6 +127,7 @@ class Analysis(GuardFunction):
             if done == len(self.objects):
                 self.settle()
         self._check_local_attributes()
+        self.require_absent()
         if self.signatures:
             for index, value in enumerate(self.objects):
                 if isinstance(value, (types.FunctionType, type)):
@@ -150,14 +155,15 @@ class Analysis(GuardFunction):
     def finder(self, index: int) -> Finder:
         return Finder(self.objects[index].__globals__, self.is_pure, not index)
 
-    def note_assigned(self, code: types.CodeType) -> bool:
-        """Whether code assigns attributes, maybe of what is captured."""
+    def note_code(self, code: types.CodeType) -> bool:
+        """Whether code assigns or deletes attributes, maybe of what is captured."""
+        self.handling = self.handling or handles(code, ABSENCE)
         assigned = stored_attributes(code)
         self.plan.assigned |= assigned
         return bool(assigned)
 
     def scope_of(self, index: int, code: types.CodeType) -> Scope:
-        self.note_assigned(code)
+        self.note_code(code)
         return Scope(code, None, self.finder(index))
 
     def visit(self, index: int) -> None:
@@ -224,6 +230,14 @@ class Analysis(GuardFunction):
             state = getattr(value, "__dict__", {}) if isinstance(value, types.FunctionType) else {}
             for name in () if self.deep else names & state.keys():
                 raise Refusal(f"reads the attribute '{name}', which the function {value.__name__} has")
+
+    def require_absent(self) -> None:
+        """What functions have no attribute of, where code goes on without: ``hasattr(f, "table")`` of a local ``f``."""
+        names = self.optional | (self.local_attributes if self.handling else set())
+        for index, value in enumerate(self.objects if names else ()):
+            if isinstance(value, (types.FunctionType, functools.partial)):
+                for name in sorted(names - vars(value).keys()):
+                    self.require(f"{name!r} not in n{index}.__dict__")
 
     # -- nodes, namespaces and their guards
 
@@ -493,6 +507,8 @@ class Analysis(GuardFunction):
     def note_attribute(self, step: Step) -> None:
         """Code reads an attribute."""
         self.local_attributes.add(step.name)
+        if step.optional:
+            self.optional.add(step.name)
 
     def check_captured_attribute(self, value: Any, name: str, step: Step, scope: Scope) -> None:
         constant = hidden_kind(value) is not None or isinstance(

@@ -9,7 +9,7 @@ import types
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from srcgrad.tracing.bytecode import SUPER, instructions
+from srcgrad.tracing.bytecode import SUPER, instructions, opnames
 from srcgrad.tracing.hosts import CACHED
 from srcgrad.tracing.unasked import attribute
 
@@ -41,6 +41,8 @@ ARITHMETIC: Final = frozenset(
     }
 )
 """The errors of arithmetic and of ``math``, and what handles these too."""
+ABSENCE: Final = frozenset({"AttributeError", "Exception", "BaseException"})
+"""What handles that an object has no such attribute."""
 HARMLESS: Final = frozenset({"errstate", "nullcontext", "catch_warnings", "use_backend", "debug"})
 """The names of context managers that handle no errors."""
 IGNORED_MEMBERS: Final = (
@@ -73,6 +75,7 @@ def names_in(code: types.CodeType) -> Iterator[str]:
             yield from names_in(constant)
 
 
+ASSIGNING: Final = frozenset({"STORE_ATTR", "DELETE_ATTR"})
 _NAMED: Final = 2
 """The bit of LOAD_SUPER_ATTR that says that `super` is given a class and an object."""
 
@@ -102,10 +105,10 @@ def has_class_patterns(code: types.CodeType) -> bool:
 
 
 def stored_attributes(code: types.CodeType) -> set[str]:
-    """The attributes that code assigns, and the code in it."""
+    """The attributes that code assigns or deletes, and the code in it."""
     found: set[str] = set()
-    if dis.opmap["STORE_ATTR"] in code.co_code[::2]:
-        found = {argument for operation, argument, *_ in instructions(code) if operation == "STORE_ATTR"}
+    if not ASSIGNING.isdisjoint(opnames(code)):
+        found = {argument for operation, argument, *_ in instructions(code) if operation in ASSIGNING}
     return found.union(*[stored_attributes(inner) for inner in code.co_consts if isinstance(inner, types.CodeType)])
 
 
@@ -118,8 +121,8 @@ def asks_for_truths(code: types.CodeType) -> bool:
     return any(asks_for_truths(constant) for constant in code.co_consts if isinstance(constant, types.CodeType))
 
 
-def handles_arithmetic(code: types.CodeType) -> bool:
-    """Whether code has a ``try``, or a ``with``, that may handle an error of arithmetic."""
+def handles(code: types.CodeType, errors: frozenset[str]) -> bool:
+    """Whether code has a ``try``, or a ``with``, that may handle an error of these names."""
     found = list(dis.get_instructions(code)) if code.co_exceptiontable else []
     names = {instruction.opname for instruction in found}
     if "PUSH_EXC_INFO" in names:
@@ -127,9 +130,9 @@ def handles_arithmetic(code: types.CodeType) -> bool:
         if entered > sum(instruction.argval in HARMLESS for instruction in found):
             return True
         bare = names.isdisjoint(("CHECK_EXC_MATCH", "WITH_EXCEPT_START"))
-        if bare or not ARITHMETIC.isdisjoint(code.co_names):
+        if bare or not errors.isdisjoint(code.co_names):
             return True
-    return any(handles_arithmetic(constant) for constant in code.co_consts if isinstance(constant, types.CodeType))
+    return any(handles(constant, errors) for constant in code.co_consts if isinstance(constant, types.CodeType))
 
 
 def compares_objects(code: types.CodeType) -> bool:

@@ -244,7 +244,7 @@ class ObjectAnalysis(NodeAnalysis):
         if passed is not None and self.objects[index].__code__ is code:
             self.report += [f"not looked at: {reason}" for reason in sorted({reason for _, reason in passed})]
             code = code_without(code, code.co_filename, passed)
-        self.changing |= self.note_assigned(code) and code.co_name not in ("__init__", "__post_init__")
+        self.changing |= self.note_code(code) and code.co_name not in ("__init__", "__post_init__")
         self.matching |= has_class_patterns(code)
         self.comparing = self.comparing or compares_objects(code)
         return Scope(code, None, self.finder(index), deep=True, stores=stores)
@@ -346,6 +346,7 @@ class ObjectAnalysis(NodeAnalysis):
         if len(self.asked) > MOST_ASKED:
             raise scope.refuse(f"{step.name} reads more than {MOST_ASKED} attributes by names that are computed", step)
         self.asks = True
+        self.optional |= self.asked
         for name in sorted(self.asked - self.local_attributes):
             self._check_attribute(Step("attribute", name, step.line, optional=step.name == "hasattr"), scope)
 

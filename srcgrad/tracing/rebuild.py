@@ -359,7 +359,7 @@ class _Copier:
                     type.__setattr__(twin, name, value)
         type.__setattr__(twin, SHARED, tuple(held))
         if trace is not None and self.plan.assigned:
-            trace.classes.append(Classed(twin, dict(vars(twin))))
+            trace.classes.append(Classed.of(twin))
 
     def _fill(self, copy: types.FunctionType, node: Node, index: int) -> None:
         original = self.objects[index]
@@ -370,11 +370,12 @@ class _Copier:
             self._held(index, "default", original.__defaults__, node).values()
         )
         copy.__dict__.update(self._held(index, "function attribute", original.__dict__, node))
-        if self.plan.assigned:
-            watch(copy.__dict__, node.label)
         copy.__kwdefaults__ = original.__kwdefaults__ and self._held(
             index, "keyword default", original.__kwdefaults__, node
         )
+        trace = CURRENT.get()
+        if trace is not None and self.plan.assigned:
+            trace.classes.append(Classed.of(copy))
 
     def _held(self, index: int, source: str, originals: Any, node: Node) -> dict[Any, Any]:
         """The defaults or arguments that node `index` holds, replaced where they must be."""
@@ -538,7 +539,7 @@ def rebuild(plan: Plan, function: Any, replacements: Sequence[object]) -> Any:
         if plan.assigned and trace is not None:
             kinds = zip(copier.objects, plan.nodes, strict=True)
             owners = [owner for owner, node in kinds if node.kind in ("class", "function")]
-            trace.classes += [Classed(owner, dict(vars(owner))) for owner in owners]
+            trace.classes += map(Classed.of, owners)
         found = copier.run()
         if trace is not None:
             answers = [edge for edge in plan.edges if edge.source == "question"]

@@ -95,7 +95,10 @@ class Settling:
         elif isinstance(x, types.MethodType):
             self.run_later(x.__func__, x.__self__)
         elif isinstance(x, functools.partial):
-            self.run_later(x.func, x.args, x.keywords)
+            self.run_later(x.func, x.args, x.keywords, vars(x))
+        elif isinstance(x, types.ModuleType):
+            if not is_library(x.__name__):
+                self.each([pair for pair in vars(x).items() if type(pair[1]) is Tracer], vars(x).__setitem__)
         elif isinstance(x, type):
             self.members(x)
         elif type(x).__module__.partition(".")[0] == "srcgrad":  # a transformed function
@@ -117,8 +120,10 @@ class Settling:
         for cell in function.__closure__ or ():
             if cell != types.CellType():
                 self.each([("cell_contents", cell.cell_contents)], functools.partial(setattr, cell))
-        self.run_later(*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
-        self.run_later(vars(function))
+        defaults = self.settled(function.__defaults__)
+        if defaults is not function.__defaults__:
+            function.__defaults__ = defaults
+        self.run_later(function.__kwdefaults__, vars(function))
         if is_library(function.__module__):
             return
         names = frozenset(names_in(function.__code__))

@@ -108,20 +108,42 @@ class Watched(NamedTuple):
     """The attributes whose values are guards, so that they must not change."""
 
 
+WRITTEN: Final = ("_abc_", "__annot", "__abstractmethods__", "__srcgrad_")
+"""How names begin of what Python itself, or a trace, writes into a class."""
+OF_FUNCTIONS: Final = (
+    *("__name__", "__qualname__", "__module__", "__doc__"),
+    *("__code__", "__defaults__", "__kwdefaults__"),
+)
+"""What a function has besides its attributes."""
+
+
+def attributes_of(owner: Any) -> dict[str, Any]:
+    of_function = {name: getattr(owner, name) for name in OF_FUNCTIONS if not isinstance(owner, type)}
+    return {**vars(owner), **of_function}
+
+
 class Classed(NamedTuple):
     """A class or function whose attributes a trace may assign, and what they were at first."""
 
     cls: Any
     before: dict[str, Any]
 
+    @classmethod
+    def of(cls, owner: Any) -> Classed:
+        return cls(owner, attributes_of(owner))
+
     def assigned(self) -> list[str]:
-        """The attributes that are others now, as far as Python does not write them."""
-        now = vars(self.cls)
-        names = [name for name in now if self.before.get(name, self) is not now[name]]
-        return [name for name in names if not (name.startswith(("__", "_abc_")))]
+        """The attributes that are others now, or gone, as far as Python does not write them."""
+        now = attributes_of(self.cls)
+        names = [name for name in self.before | now if self.before.get(name, self) is not now.get(name, self)]
+        return [name for name in names if not name.startswith(WRITTEN)]
 
     def restore(self) -> None:
-        for name in self.assigned():
+        names = self.assigned()
+        if names and not isinstance(self.cls, type):
+            vars(self.cls).clear()
+            names = list(self.before)  # in their order
+        for name in names:
             if name in self.before:
                 setattr(self.cls, name, self.before[name])
             else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import functools
+import types
 from collections import defaultdict, deque
 from typing import Any, NamedTuple
 
@@ -207,3 +208,23 @@ def test_the_tests_are_not_searched() -> None:
     search = Settling()
     search.run([positive])
     assert not [x for x in search.seen.values() if isinstance(x, pytest.Item | pytest.Config)]
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+def test_modules_defaults_and_partials_hold_numbers() -> None:
+    module: Any = types.ModuleType("settings")
+
+    def helper(a: Any = 1.0) -> Any:
+        return a
+
+    part: Any = functools.partial(helper)
+
+    def f(x: Any) -> Any:
+        module.last = part.last = x * 2.0
+        setattr(module, "first", x[0])  # noqa: B010
+        helper.__defaults__ = (x,)
+        return np.sum(x**2)
+
+    np.testing.assert_array_equal(sg.grad(f)(X), 2.0 * X)
+    assert type(module.last) is type(part.last) is type(helper()) is np.ndarray
+    assert type(module.first) is np.float64

@@ -212,6 +212,19 @@ def begins_anew_in_a_branch(x: Any) -> Any:
     return x * 2.0
 
 
+def asks_and_deletes(x: Any) -> Any:
+    for found in (counted, alone):
+        if x > 1.0 and hasattr(found, "calls"):
+            delattr(found, "calls")
+    return x * 2.0
+
+
+def assigns_what_every_function_has(x: Any) -> Any:
+    found: Any = alone
+    found.__doc__ = "once" if x < 1.0 else "more"
+    return x * 2.0 if found.__doc__ == "once" else x
+
+
 @pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
 @pytest.mark.parametrize(
     "f",
@@ -224,17 +237,76 @@ def begins_anew_in_a_branch(x: Any) -> Any:
         gives_another_one,
         assigns_in_both_branches,
         begins_anew_in_a_branch,
+        asks_and_deletes,
+        assigns_what_every_function_has,
     ],
 )
 def test_what_is_assigned_of_a_function_is_there_after_each_call(f: Callable[[Any], Any]) -> None:
     """Of functions that a local variable names it was there after the first call alone, a tracer among it."""
     found: list[Any] = []
-    for run in (f, sg.jit(f)):
+    for run in (f, sg.jit(f), sg.grad(f)):
         vars(counted).clear()
-        counted.calls = 0  # type: ignore[attr-defined]
+        counted.calls, alone.__doc__ = 0, None  # type: ignore[attr-defined]
         for k, x in enumerate([0.5, 1.5, 2.0, 3.0]):
             vars(alone).clear()
             if k == 2:
                 counted.calls = 10.5  # type: ignore[attr-defined]
-            found.append([run(x), dict(vars(counted)), dict(vars(alone))])
-    assert found[:4] == found[4:]
+            value = run(x)
+            found.append([repr(vars(counted)), repr(vars(alone)), alone.__doc__, value])
+    assert found[:4] == found[4:8]
+    assert [state[:3] for state in found[:4]] == [state[:3] for state in found[8:]]
+
+
+def without(x: Any) -> Any:
+    return x
+
+
+def asks_by_a_local_name(x: Any) -> Any:
+    f: Any = without
+    return x * f.rate if hasattr(f, "rate") else x
+
+
+def has_a_default(x: Any) -> Any:
+    f: Any = without
+    return x * getattr(f, "rate", 1.0)
+
+
+def handles_that_there_is_none(x: Any) -> Any:
+    f: Any = without
+    try:
+        return x * f.rate
+    except AttributeError:
+        return x
+
+
+@pytest.mark.parametrize("f", [asks_by_a_local_name, has_a_default, handles_that_there_is_none])
+def test_a_function_that_has_an_attribute_now_is_another_one(f: Callable[[Any], Any]) -> None:
+    """Its program was that of a function without: a stale number."""
+    slope = sg.grad(f)
+    for _ in range(2):
+        assert slope(2.0) == 1.0
+        for rate in (3.0, 5.0):
+            without.rate = rate  # type: ignore[attr-defined]
+            assert slope(2.0) == rate
+        del without.rate  # type: ignore[attr-defined]
+
+
+def deletes_by_a_local_name(x: Any) -> Any:
+    f: Any = without
+    if x < 1.0:
+        del f.rate
+    return x * 2.0
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+@pytest.mark.parametrize("transform", [sg.jit, sg.grad])
+def test_what_a_branch_deletes_of_a_function_is_there_where_it_is_not_taken(transform: Any) -> None:
+    run = transform(deletes_by_a_local_name)
+    for x in (2.0, 0.5, 3.0, 0.25):
+        vars(without).clear()
+        vars(without).update(rate=1.0, order=2)
+        run(x)
+        assert list(vars(without)) == ["rate", "order"][x < 1.0 :]
+    with pytest.raises(AttributeError):
+        run(0.125)
+    vars(without).clear()
