@@ -148,7 +148,9 @@ class Program(NamedTuple):
     writes: bool = False
     """Whether it is for captured arrays that share memory in one way, since the function writes into some."""
     written: tuple[int, ...] = ()
-    """The inputs that the function writes into, which the caller's arrays do not see: read-only ones it cannot."""
+    """The inputs that it, or a function inside, writes into, which the caller's arrays do not see: read-only ones it
+    cannot.
+    """
 
     def refuses(self, leaves: Sequence[Any]) -> bool:
         """Whether the function writes into an array among these that is read-only."""
@@ -300,7 +302,7 @@ class Building(ABC):
             native=native,
             arranged=len(built.function.results) if built.arranges else None,
             writes=any(number >= arguments for number in traced.mutated),
-            written=() if self.writes_back else traced.mutated,
+            written=tuple(number for number in traced.claimed if not self.writes_back or number not in traced.mutated),
         )
 
     def donated(self, job: Job) -> tuple[int, ...]:

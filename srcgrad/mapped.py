@@ -21,7 +21,7 @@ from srcgrad.ir.opdef import REGISTRY, Term
 from srcgrad.ir.transforms.batch import batch_region, each_example, with_leading_axis
 from srcgrad.ir.types import ArrayType
 from srcgrad.tracing.conversion.calls import invoke
-from srcgrad.tracing.function import LeafSpec, StaticLeaf, Traced, as_array, leaf_spec, numbers_of
+from srcgrad.tracing.function import LeafSpec, StaticLeaf, Traced, as_array, is_writable, leaf_spec, numbers_of
 from srcgrad.tracing.jax_arrays import is_jax_array
 from srcgrad.tracing.pytree import TreeDef, broadcast_prefix, flatten
 from srcgrad.tracing.tables import is_table
@@ -180,7 +180,13 @@ def mapping(job: Job) -> tuple[tuple[int | None, ...], int]:
 
 def unshared(leaf: Any) -> Any:
     """An example that the function may change in place without the caller seeing it."""
-    return (leaf if leaf.scalar else leaf.copy()) if isinstance(leaf, Tracer) else copy_input(leaf)
+    if not isinstance(leaf, Tracer):
+        return copy_input(leaf)
+    if leaf.scalar:
+        return leaf
+    copied = leaf.copy()
+    copied.storage.writable = is_writable(leaf, True)
+    return copied
 
 
 def prefixed(name: str, axes: Axes, tree: TreeDef) -> list[Any]:
@@ -412,7 +418,7 @@ class Jit(Transformed):
         captured = captures.containers(job.holder(self.f)) if changes.places and captures.copies else ()
         containers = changes.containers(job.given, captured)
         results = None
-        if containers is not None and changes.writable(inputs):
+        if containers is not None and changes.writable(inputs) and not program.refuses(leaves):
             with suppress_errors(program.acts):
                 results = program.run([as_array(value) for value in inputs])
         if containers is None or results is None:

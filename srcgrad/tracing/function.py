@@ -40,6 +40,7 @@ from srcgrad.tracing.tables import is_table
 from srcgrad.tracing.trace import CURRENT, STORES, NeedsConcrete, Refused, Trace, Unread, tracing
 from srcgrad.tracing.tracer import Deferring, Tracer, from_value
 from srcgrad.tracing.unasked import attribute
+from srcgrad.tracing.views import ReadOnlyView
 
 TRACED = (np.ndarray, np.floating, np.complexfloating, float, complex, Tracer)
 
@@ -143,6 +144,8 @@ class Traced(NamedTuple):
     """Per output leaf: the position among the function's results, or a `StaticLeaf`."""
     mutated: tuple[int, ...]
     """The inputs that the function changed in place; their new values are the last results, if they were asked for."""
+    claimed: tuple[int, ...]
+    """Those and others into copies of which transforms inside write: read-only ones are an error of NumPy's."""
     numbers: list[Any]
     """The results' values, where the trace knew them."""
     sites: tuple[Any, ...] = ()
@@ -221,6 +224,8 @@ def trace_function(
         out_leaves, out_tree = flatten(output)
         outputs, results = collected(trace, out_leaves)
         mutated = tuple(k for k, (storage, first) in enumerate(storages) if storage.value is not first)
+        claimed = tuple(k for k, (storage, _) in enumerate(storages) if k in mutated or storage.claimed)
+        claim(trace, [leaf for leaf, spec in zip(leaves, specs, strict=True) if spec is not None], claimed)
         changes = None
         if watcher is not None:
             for leaf in out_leaves:
@@ -238,7 +243,16 @@ def trace_function(
     function = Function(name, params, trace.builder.operations, results)
     captured = [array for _, array in trace.captured]
     sites, rolled = tuple(trace.sites), tuple(trace.rolled)
-    return Traced(function, inputs, lifted, captured, out_tree, outputs, mutated, numbers, sites, rolled, changes)
+    return Traced(
+        function, inputs, lifted, captured, out_tree, outputs, mutated, claimed, numbers, sites, rolled, changes
+    )  # fmt: skip
+
+
+def claim(trace: Trace, inputs: Sequence[Any], claimed: Sequence[int]) -> None:
+    """Say of arrays of the traces around this one that they are written into: arguments, and what is captured."""
+    found = [leaf.storage for leaf in map(inputs.__getitem__, claimed) if isinstance(leaf, Tracer)]
+    for storage in (*found, *trace.overlay):
+        storage.claimed = True
 
 
 def with_tracers(
@@ -260,8 +274,8 @@ def with_tracers(
         tracer.storage.strides, tracer.storage.given = spec.strides, True
         if trace.writes_back and type(leaves[position]) in JAX_TYPES:  # what could not be changed for the caller
             tracer.storage.writable = False
-        elif trace.concrete and isinstance(leaves[position], np.ndarray):
-            tracer.storage.writable = leaves[position].flags.writeable
+        else:
+            tracer.storage.writable = is_writable(leaves[position], trace.concrete)
         if spec.host is None:
             given[position] = tracer
         elif not trace.concrete:
@@ -269,6 +283,13 @@ def with_tracers(
             given[position] = spec.host.stand_in(tracer) if journal else HostObject(tracer, spec.host)
         storages.append((tracer.storage, value))
     return given, storages
+
+
+def is_writable(leaf: Any, concrete: bool) -> bool:
+    """Whether a function may write into an argument: in a trace inside another one, or of a call that is this one."""
+    if isinstance(leaf, Tracer):
+        return leaf.storage.writable and not any(isinstance(view, ReadOnlyView) for view in leaf.chain)
+    return not concrete or not isinstance(leaf, np.ndarray) or leaf.flags.writeable
 
 
 @contextmanager

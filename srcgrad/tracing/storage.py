@@ -20,8 +20,8 @@ class Storage:
     """Memory that tracers view: its current SSA value in the trace that made it."""
 
     __slots__ = (
-        "__weakref__", "aliases", "decided", "doubt", "given", "made", "pending", "shown", "strides", "trace", "value",
-        "writable",
+        "__weakref__", "aliases", "claimed", "decided", "doubt", "given", "made", "pending", "shown", "strides",
+        "trace", "value", "writable",
     )  # fmt: skip
 
     def __init__(self, trace: Trace, value: Value, writable: bool = True, strides: Strides | None = None) -> None:
@@ -30,6 +30,8 @@ class Storage:
         self.writable = writable
         self.given = False
         """Whether this stands for an array of the caller's, which may share its memory with others."""
+        self.claimed = False
+        """Whether a function inside, of a transform, writes into a copy of it: plain Python would write into it."""
         self.strides = strides
         """Where it is not laid out in C order, how; the IR knows no layout."""
         self.aliases: weakref.WeakKeyDictionary[Storage, Any] | None = None

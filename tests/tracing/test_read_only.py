@@ -257,3 +257,36 @@ def test_what_a_function_does_about_a_read_only_argument_is_done(backend: str) -
     for _ in range(2):
         np.testing.assert_allclose(g(X.copy()), [0.0, 4.0, 6.0])
         np.testing.assert_allclose(g(still), 18.0 * X)
+
+
+INSIDE: dict[str, tuple[Any, Callable[[Any], Any]]] = {
+    "a checkpoint": (sg.grad, sg.checkpoint(doubled)),
+    "a map": (sg.grad, lambda x: np.sum(sg.vmap(doubled)(x[None]))),
+    "a gradient in a map": (sg.vmap, lambda x: sg.grad(doubled)(x)),
+    "a gradient under jit": (sg.jit, sg.grad(doubled)),
+    "a gradient of a gradient": (sg.grad, lambda x: np.sum(sg.grad(doubled)(x) * x)),
+    "a pullback": (sg.jacrev, lambda x: sg.vjp(doubled, x)[1](1.0)[0]),
+    "what is captured": (sg.grad, lambda x: sg.checkpoint(lambda c: doubled(x) * c)(2.0)),
+}
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize("inside", INSIDE)
+def test_a_transform_inside_does_not_write_into_a_read_only_argument(inside: str, backend: str) -> None:
+    transform, f = INSIDE[inside]
+    g = transform(f, backend=backend)
+    given = X[None] if transform is sg.vmap else X
+    wanted = [g(given.copy()) for _ in range(5)]
+    still = given.copy()
+    still.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        g(still)
+    np.testing.assert_array_equal(g(given.copy()), wanted[0])
+    assert (still == given).all()
+
+
+@pytest.mark.parametrize("make", [locked, lambda x: np.broadcast_to(x, (2, 3))])
+def test_what_a_function_makes_read_only_is_so_for_transforms_inside(make: Callable[[Any], Any]) -> None:
+    with pytest.raises(ValueError, match="read-only"):
+        sg.grad(lambda x: sg.checkpoint(doubled)(make(x)))(X)
+    np.testing.assert_array_equal(sg.grad(lambda x: sg.checkpoint(doubled)(make(x).copy()))(X) > 0.0, True)
