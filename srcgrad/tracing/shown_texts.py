@@ -9,13 +9,13 @@ import functools
 import re
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import numpy as np
 
 from srcgrad.errors import ConcretizationError
-from srcgrad.tracing.trace import Trace, asked_by_debugger
+from srcgrad.tracing.trace import CURRENT, Trace, asked_by_debugger
 from srcgrad.tracing.unasked import attribute
 
 PROBE: Final = 1.234567890123456
@@ -25,11 +25,13 @@ EXACT: Final = re.compile(r"%[^%a-zA-Z]*\.(1[5-9]|[2-9]\d|\d{3,}|\*)[eEfFgG]")
 READING: Final = frozenset(
     {
         ("builtins", "complex"), ("builtins", "eval"), ("decimal", "Decimal"), ("fractions", "Fraction"),
-        ("json", "loads"), ("ast", "literal_eval"), ("numpy", "fromstring"),
+        ("json", "loads"), ("ast", "literal_eval"), ("numpy", "fromstring"), (None, "float.fromhex"),
+        ("_io", "StringIO"), ("_io", "BytesIO"), ("_csv", "reader"), ("csv", "DictReader"),
     }
 )  # fmt: skip
 """What makes numbers of a text, and does not ask it for one as ``float`` does, by module and name: most processes
 import none of them."""
+MATCHES: Final = type(re.finditer("", ""))
 
 
 class Shown(str):
@@ -39,10 +41,26 @@ class Shown(str):
     trace: weakref.ref[Trace]
 
     def like(self, made: Any) -> Any:
-        """The same of what a method has made of it."""
+        """The same of what a method or function has made of it.
+
+        Raises:
+            SrcgradError: it is an array of texts, which NumPy reads numbers of.
+        """
         if isinstance(made, str):
             return shown(made, self.trace)
-        return type(made)(map(self.like, made)) if type(made) in (list, tuple) else made
+        if type(made) in (list, tuple):
+            return type(made)(map(self.like, made))
+        if type(made) is dict:
+            return {key: self.like(item) for key, item in made.items()}
+        if type(made) is bytes:
+            return ShownBytes(made, self)
+        if type(made) is re.Match:
+            return ShownMatch(made, self)
+        if type(made) is MATCHES:
+            return map(self.like, made)
+        if type(made) in (np.ndarray, np.str_, np.bytes_) and made.dtype.kind in "US":
+            self.require_unread("an array")
+        return made
 
     def require_unread(self, what: str) -> None:
         """Raise what ``float`` of the value raises, where a function makes a number of the text.
@@ -51,7 +69,7 @@ class Shown(str):
             SrcgradError: the trace is not over.
         """
         trace = self.trace()
-        if trace is not None and trace.alive and not asked_by_debugger():
+        if len(self) > 1 and trace is not None and trace.alive and not asked_by_debugger():  # a digit is a step
             from srcgrad.tracing.asked import escaped  # which is written with this module
 
             message = f"{what} of the text of a traced value would lose its derivative"
@@ -75,9 +93,8 @@ class Shown(str):
         found: str = self.like(format(plain(self), spec))
         return found
 
-    def __getitem__(self, index: Any) -> str:
-        found = str.__getitem__(self, index)
-        return found if len(found) < 2 else self.like(found)
+    def __iter__(self) -> Iterator[str]:
+        return map(self.like, str.__iter__(self))
 
     def __radd__(self, other: Any) -> Any:
         return self.like(str.__add__(other, self)) if isinstance(other, str) else NotImplemented
@@ -110,17 +127,55 @@ def kept_in(name: str) -> Callable[..., Any]:
 
 
 for _name in (
-    "__add__", "__mul__", "__rmul__", "__mod__", "capitalize", "casefold", "center", "expandtabs", "format",
-    "format_map", "join", "ljust", "lower", "lstrip", "partition", "removeprefix", "removesuffix", "replace", "rjust",
-    "rpartition", "rsplit", "rstrip", "split", "splitlines", "strip", "swapcase", "title", "translate", "upper",
-    "zfill",
+    "__add__", "__getitem__", "__mul__", "__rmul__", "__mod__", "capitalize", "casefold", "center", "encode",
+    "expandtabs", "format", "format_map", "join", "ljust", "lower", "lstrip", "partition", "removeprefix",
+    "removesuffix", "replace", "rjust", "rpartition", "rsplit", "rstrip", "split", "splitlines", "strip", "swapcase",
+    "title", "translate", "upper", "zfill",
 ):  # fmt: skip
     setattr(Shown, _name, kept_in(_name))
+
+
+class ShownBytes(bytes):
+    """The same of bytes."""
+
+    text: Shown
+
+    def __new__(cls, made: bytes, text: Shown) -> ShownBytes:
+        found = super().__new__(cls, made)
+        found.text = text
+        return found
+
+    def decode(self, *args: Any, **options: Any) -> str:
+        found: str = self.text.like(super().decode(*args, **options))
+        return found
+
+    def __float__(self) -> float:
+        self.text.require_unread("float()")
+        return float(bytes(self))
+
+
+class ShownMatch:
+    """What a regular expression has found in such a text."""
+
+    def __init__(self, match: re.Match[str], text: Shown) -> None:
+        self.match, self.text = match, text
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.match, name)
+        if not callable(found):
+            return self.text.like(found) if name == "string" else found
+        return lambda *args, **options: self.text.like(found(*args, **options))
+
+    def __getitem__(self, group: Any) -> Any:
+        return self.text.like(self.match[group])
 
 
 def shown(text: str, trace: weakref.ref[Trace]) -> str:
     found = Shown(plain(text))
     found.trace = trace
+    current = CURRENT.get()
+    while current is not None:
+        current.showing, current = found, current.parent
     return found
 
 
@@ -186,8 +241,8 @@ def shown_in(things: Any) -> Shown | None:
     return None
 
 
-def require_unread(function: Any, args: tuple[Any, ...]) -> None:
+def require_unread(function: Any, text: Shown) -> None:
     """Refuse to make numbers of such a text."""
     name = attribute(function, "__qualname__")
-    if type(args[0]) is Shown and (attribute(function, "__module__"), name) in READING:
-        args[0].require_unread(f"{name}()")
+    if (attribute(function, "__module__"), name) in READING:
+        text.require_unread(f"{name}()")

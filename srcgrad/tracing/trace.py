@@ -207,6 +207,8 @@ class Trace(OfOneProgram):
         """
         self.trusting: bool = parent is not None and parent.trusting
         """Whether a call may be made again in which something fails in a ``try``, so that a program need not go on."""
+        self.showing: Any = None if parent is None else parent.showing
+        """The last text that was made which shows all digits of a traced value: `shown_texts`."""
         self.writes_back = False
         """Whether its arguments are changed for the caller as the function changes them."""
         self.journal: list[Noted] | None = None

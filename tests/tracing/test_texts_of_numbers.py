@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import copy
 import gc
+import io
 import json
 import pickle
 import re
+import string
+import textwrap
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pytest
 
 import srcgrad as sg
@@ -50,6 +55,7 @@ def test_a_number_that_a_text_rounds_is_a_constant() -> None:
     assert sg.grad(lambda x: x ** int(str(int(x))))(3.5) == 3 * 3.5**2
 
 
+NUMBER = re.compile(r"[\d.]+")
 PARTS: list[Callable[[Any], Any]] = [
     lambda x: float(str(x).strip()),
     lambda x: float(str(x).split()[0]),
@@ -63,6 +69,22 @@ PARTS: list[Callable[[Any], Any]] = [
     lambda x: complex("%s" % (x,)).real,  # noqa: UP031
     lambda x: float(Decimal(str(x))),
     lambda x: json.loads(repr(x)[11:-1] if repr(x).startswith("np") else repr(x)),
+    lambda x: float(re.sub("a", "", str(x))),
+    lambda x: float(re.findall(r"[\d.]+", f"v {x}")[0]),
+    lambda x: float(NUMBER.search(f"v {x}").group()),  # type: ignore[union-attr]
+    lambda x: float(re.match(r"(?P<a>[\d.]+)", str(x))["a"]),  # type: ignore[index]
+    lambda x: float(next(re.finditer(r"[\d.]+", str(x))).groupdict().get("a", str(x))),
+    lambda x: eval(str(x)),
+    lambda x: eval(f"{x} * 2"),
+    lambda x: ast.literal_eval(repr([x, 1.0]))[0],
+    lambda x: np.array([str(x)]).astype(float)[0],
+    lambda x: np.loadtxt(io.StringIO(str(x))),
+    lambda x: float(str(x).encode()),
+    lambda x: float(str(x).encode().decode()),
+    lambda x: float("".join(c for c in str(x) if c != "-")),
+    lambda x: float(str([x])[1:-1]),
+    lambda x: float(textwrap.dedent(str(x))),
+    lambda x: float(string.Template("$a").substitute(a=x)),
 ]
 
 
@@ -82,6 +104,10 @@ ROUNDED: list[Callable[[Any], Any]] = [
     lambda x: float("{:.2f}".format(x).strip()),  # noqa: UP032
     lambda x: float(f" {x:.3}"),
     lambda x: int(str(x).split(".")[0]) + 0.23,
+    lambda x: float(str(x)[0]) + int(re.findall(r"\d", str(x))[0]) - sum(int(c) for c in str(x)[:1]) + 0.23,
+    lambda x: 1.23 if NUMBER.search(str(x)) and re.match(r"\d", str(x)) else 0.0,
+    lambda x: eval("x - x") + 1.23,
+    lambda x: round(float(json.dumps([f"{x:.2f}"])[2:-2]), 2),
 ]
 
 

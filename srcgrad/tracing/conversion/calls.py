@@ -58,7 +58,7 @@ from srcgrad.tracing.jitted import is_parallel_range, plain_of, primitive_of, py
 from srcgrad.tracing.kept_results import answer_now, is_question, result_of, result_of_method
 from srcgrad.tracing.purity import METACLASSES, is_generated, makes_plain_objects, static_key
 from srcgrad.tracing.refusing import require_told
-from srcgrad.tracing.shown_texts import Shown, require_unread
+from srcgrad.tracing.shown_texts import require_unread, shown_in
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete, Unread
 from srcgrad.tracing.tracer import FUNCTIONS, SEQUENCES, Deferring, Tracer, as_tracer, contains_tracer
 from srcgrad.tracing.unasked import attribute
@@ -135,7 +135,8 @@ def numpys(function: Any) -> Any:
 
 def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     """``function(*args, **kwargs)``, with traced values wherever Python or NumPy would not know them."""
-    if CURRENT.get() is None:  # a converted function that outlived its trace
+    trace = CURRENT.get()
+    if trace is None:  # a converted function that outlived its trace
         return function(*args, **kwargs)
     kind = type(function)
     instead = INSTEAD.get(kind, instead_of_another)(function, args, kwargs)
@@ -147,8 +148,10 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     args = handed_on(args)
     if PlacedText in map(type, args) or (kwargs and PlacedText in map(type, kwargs.values())):
         return of_texts(function, args, kwargs)
-    if Shown in map(type, args):
-        require_unread(function, args)
+    shown = trace.showing
+    text = None if shown is None else shown_in((*args, *kwargs.values()))
+    if text is not None:
+        require_unread(function, text)
     if function is not len:
         require_whole(function, args)
     for argument in (*args, *kwargs.values()):
@@ -165,11 +168,15 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
             or is_multimethod(function)
             or (isinstance(function, type) and makes_plain_objects(kind))
         ):
-            return made_here(as_given(function, given, call_plain(function, args, kwargs), call))
-        return call_object(function, args, kwargs)
+            found = made_here(as_given(function, given, call_plain(function, args, kwargs), call))
+        else:
+            found = call_object(function, args, kwargs)
     except Exception as error:
         require_known_texts(args, kwargs, error)
         raise
+    if type(found) is str and trace.showing is not shown:  # which Python's own library makes of values
+        text = trace.showing
+    return found if text is None else text.like(found)
 
 
 def require_known_texts(args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> None:

@@ -291,11 +291,15 @@ def warned(
 def str_(*args: Any, **options: Any) -> Any:
     if len(args) == 1 and not options and (unknown(args[0]) or isinstance(args[0], Text)):
         return args[0] if isinstance(args[0], Text) else Text([(args[0], ord("s"), "")])
+    if len(args) == 1 and not options and type(args[0]) in (list, tuple, dict):
+        return made(str, *args)
     return str(*args, **options)
 
 
 @call_rule(repr)
 def repr_(thing: Any, /) -> Any:
+    if type(thing) in (list, tuple, dict):
+        return made(repr, thing)
     return Text([(thing, ord("r"), "")]) if unknown(thing) else repr(thing)
 
 
