@@ -254,6 +254,8 @@ def _steps(code: types.CodeType, deep: bool, stores: bool) -> Iterator[Step]:
         if operation in _IGNORED:
             continue
         begins, null = null, False
+        if operation == "STORE_ATTR" and argument == "__class__":  # no copy of an object notes that
+            raise Refusal(_REFUSED[operation].format(argument), code, line, argument)
         augmented = before == "COPY" and operation == "LOAD_ATTR" and not target
         before = operation
         if not deep:

@@ -76,6 +76,19 @@ class Member(NamedTuple):
     wrapped: Wrapped
 
 
+SETTERS: Final = ("fset", "fdel")
+
+
+class Setter(NamedTuple):
+    """What a property in a class whose node is ``holder`` calls when it is assigned or deleted."""
+
+    holder: int
+    cls: type
+    base: int
+    name: str
+    part: str
+
+
 class Shared(NamedTuple):
     """What else a class has for all its objects; ``holder`` is the node of the class, or of an object of it."""
 
@@ -135,6 +148,8 @@ class ClassAnalysis(Analysis):
         """The attributes of which code does not only read attributes: ``self.layer(x)``, not ``self.Config.rate``."""
         self.unread: list[Member] = []
         """The members of classes that nothing is known to call."""
+        self.unassigned: list[Setter] = []
+        """What properties call that nothing is known to assign."""
         self.resolutions: list[Resolution] = []
         self.shared: list[Shared] = []
         """The class attributes that only objects may read, which the trace's copies have as attributes of their own."""
@@ -171,6 +186,8 @@ class ClassAnalysis(Analysis):
                 self.local_attributes |= KNOWN.get(base, frozenset())
                 continue
             for name, member in list(vars(base).items()):
+                if isinstance(member, property):
+                    self.unassigned += [Setter(index, cls, number, name, part) for part in SETTERS]
                 found = wrapped(member)
                 if found is None or is_generated(member) or is_generated(found.function):
                     if is_special(name) and type(member) in OF_C:
@@ -198,6 +215,23 @@ class ClassAnalysis(Analysis):
         for member in found:
             self.unread.remove(member)
             self.read_member(*member)
+        return self.read_setters() or bool(found)
+
+    def read_setters(self) -> bool:
+        """Read what assigning or deleting a property calls, where code may do that; whether there was any."""
+        found = [setter for setter in self.unassigned if setter.name in self.plan.assigned]
+        for setter in found:
+            self.unassigned.remove(setter)
+            index, cls, number, name, part = setter
+            base = cls.__mro__[number]
+            function = getattr(vars(base)[name], part)
+            if isinstance(function, types.FunctionType):
+                place = f"{self.constant(base)}.__dict__[{name!r}].{part}"
+                self.implicit.add(id(function))
+                if has_access(cls):
+                    self.unconverted.add(id(function))
+                self.methods.add(id(function))
+                self.read(index, part, (number, name), function, place, f"{base.__name__}.{name}")
         return bool(found)
 
     def read_member(self, index: int, cls: type, number: int, name: str, found: Wrapped) -> None:

@@ -141,10 +141,11 @@ def is_first(cls: type, number: int, name: str) -> bool:
     return not any(name in vars(base) for base in cls.__mro__[:number])
 
 
-def wrapped_again(member: Any, function: Any) -> Any:
-    """A function as the member of a class that it is a copy of."""
+def wrapped_again(member: Any, function: Any, part: str) -> Any:
+    """A function as the member of a class that it is a copy of, or the part of a property."""
     if isinstance(member, property):
-        return property(function, member.fset, member.fdel, member.__doc__)
+        parts = {name: getattr(member, name) for name in ("fget", "fset", "fdel")}
+        return property(**{**parts, (part if part in parts else "fget"): function}, doc=member.__doc__)
     if isinstance(member, (classmethod, staticmethod, functools.cached_property)):
         return type(member)(function)
     return function
@@ -186,6 +187,8 @@ PARTS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "dispatcher": lambda holder, key: in_base(holder, key).dispatcher,
     "descriptor": lambda holder, key: type(in_base(holder, key)),
     "member": member_function,
+    "fset": lambda cls, key: in_base(cls, key).fset,
+    "fdel": lambda cls, key: in_base(cls, key).fdel,
     "transformed member": lambda holder, key: transform_in(in_base(holder, key)),
     "wrapped": lambda holder, number: wrapped_functions(holder)[number],
 }
@@ -331,12 +334,14 @@ class _Copier:
         members: dict[str, Any] = {}
         trace = CURRENT.get()
         edges = [self.plan.edges[edge] for edge in node.edges]
-        found = [edge for edge in edges if edge.source in ("member", "transformed member")]
+        found = [edge for edge in edges if edge.source in ("member", "transformed member", "fset", "fdel")]
+        made: dict[Any, Any] = {}
         for edge in sorted(found, key=lambda edge: edge.key[0]):
             number, name = edge.key
             if edge.node is None or not self.dirty[edge.node]:
                 continue
-            copy = wrapped_again(vars(cls.__mro__[number])[name], self._copy(edge.node))
+            member = made.get(edge.key, vars(cls.__mro__[number])[name])
+            copy = made[edge.key] = wrapped_again(member, self._copy(edge.node), edge.source)
             if trace is not None:
                 trace.members[cls.__mro__[number], name] = copy
             if is_first(cls, number, name):
