@@ -33,6 +33,7 @@ from srcgrad.tracing.conversion.convert import CONVERTED_LIBRARIES, is_user_func
 from srcgrad.tracing.conversion.effects import emit_check, may_raise
 from srcgrad.tracing.conversion.fresh_arrays import writes_into_constant
 from srcgrad.tracing.conversion.operands import binary
+from srcgrad.tracing.conversion.raises import raise_assertion
 from srcgrad.tracing.conversion.state import Mistaken, MustRetrace
 from srcgrad.tracing.conversion.trust import require_timely
 from srcgrad.tracing.function import LeafSpec, Traced, as_array, leaf_spec, trace_function
@@ -125,6 +126,10 @@ class Built(NamedTuple):
 
 Contents = Sequence[tuple[int, Any]]
 """Places among a program's inputs, and the numbers that the arrays there have in the calls that it is for."""
+
+
+ACTING = ("changes ", "assigns ", "deletes ", "a finally has an effect", "a try has an effect")
+"""How the reason begins to trace a function at each call that does what must not be done again."""
 
 
 class Program(NamedTuple):
@@ -408,7 +413,7 @@ class Building(ABC):
         if result is not NotImplemented:
             return to_jax_results(result) if on_device else result
         with without_gc():
-            specs, inputs, traced = self.trace_now(job)
+            specs, inputs, traced = self.trace_now(job, reason.startswith(ACTING))
             if not as_it_is and not silently:  # what cannot be traced at all has an error that says all
                 self.warn_retrace(reason)
             built = self.build_checked(traced, job, specs)
@@ -418,10 +423,10 @@ class Building(ABC):
             results = [*map(to_jax_array, results)]
         return built.finish(results, [interpreted(stage, traced.sites) for stage in built.stages])
 
-    def trace_now(self, job: Job) -> tuple[list[LeafSpec | None], list[Any], Traced]:
+    def trace_now(self, job: Job, once: bool = False) -> tuple[list[LeafSpec | None], list[Any], Traced]:
         """Trace with the numbers known: converted, so that Python's questions are answered as of the numbers
         themselves, or as it is where conversion does not help, and where the function raises, so that the error comes
-        from the user's own code.
+        from the user's own code. ``once``: what it does before it raises is not to be done again.
         """
         specs = [leaf_spec(leaf) if flag else None for leaf, flag in zip(job.leaves, job.active, strict=True)]
         refused: SrcgradError | None = None
@@ -453,6 +458,8 @@ class Building(ABC):
                 if not converting and refused is None and (alike or not by_user):
                     raise
                 if converting:
+                    if once and is_raised_plainly(error):
+                        raise
                     by_user = is_the_users(error)
                     raised, place = error, error.__traceback__
                     error.with_traceback(None)  # the same error may be raised again
@@ -486,6 +493,22 @@ class Building(ABC):
 
 OF_PYTHON = frozenset({binary.__code__, require_keys.__code__, emit_check.__code__})
 """Operators that raise what Python raises of the values themselves."""
+
+
+def is_raised_plainly(error: Exception) -> bool:
+    """Whether a ``raise`` or ``assert`` of the user's raised this, and not where an error is handled, which the trace
+    may be the reason of.
+    """
+    entry = error.__traceback__
+    while entry is not None and entry.tb_next is not None:
+        entry = entry.tb_next
+    if entry is None or error.__context__ is not None or isinstance(error, SrcgradError):
+        return False
+    frame = entry.tb_frame
+    if frame.f_code is raise_assertion.__code__:
+        end_in_users_code(error)
+        return True
+    return not internal_frame(frame) and frame.f_code.co_code[entry.tb_lasti] == dis.opmap["RAISE_VARARGS"]
 
 
 def raised_by_callee(error: Exception) -> bool:
@@ -530,6 +553,11 @@ def is_the_users(error: Exception) -> bool:
         return True
     if not isinstance(error, (LookupError, ArithmeticError)) and not raised_by_statement(error):
         return False
+    end_in_users_code(error)
+    return True
+
+
+def end_in_users_code(error: Exception) -> None:
     entry = last = error.__traceback__
     while entry is not None:
         if not internal_frame(entry.tb_frame):
@@ -537,7 +565,6 @@ def is_the_users(error: Exception) -> bool:
         entry = entry.tb_next
     assert last is not None
     last.tb_next = None
-    return True
 
 
 def copy_input(leaf: Any) -> Any:

@@ -295,13 +295,19 @@ def is_writable(leaf: Any, concrete: bool) -> bool:
 @contextmanager
 def settling(roots: Sequence[Any]) -> Iterator[None]:
     """At the end, numbers in place of the traced values in what the caller has; the results have been read then."""
+    if not roots:
+        yield
+        return
+    from srcgrad.tracing.remains import settle, settle_error  # which only traces with numbers need
+
     try:
         yield
+    except Exception as error:
+        if not isinstance(error, (SrcgradError, Unread)):
+            settle_error(error)
+        raise
     finally:
-        if roots:
-            from srcgrad.tracing.remains import settle  # which only traces with numbers need
-
-            settle(roots)
+        settle(roots)
 
 
 def collected(trace: Trace, leaves: Sequence[Any]) -> tuple[list[Any], list[Value]]:

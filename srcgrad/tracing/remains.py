@@ -32,6 +32,8 @@ LIBRARIES: Final = sys.stdlib_module_names | {
     *("_pytest", "pytest", "pluggy", "hypothesis"),  # an assertion that pytest has rewritten leads to all of its tests
 }
 """What keeps no traced values and is not searched for them: a search of the large ones takes longer than the call."""
+OF_PYTHON: Final = (collections.ChainMap, collections.UserDict)
+"""The containers of Python's library that hold others."""
 DEEPEST: Final = 20
 """How deep tuples in each other are looked at."""
 
@@ -39,6 +41,15 @@ DEEPEST: Final = 20
 def settle(roots: Iterable[Any]) -> None:
     """Put numbers in place of the traced values that are left in what can be reached from the roots."""
     Settling().run(roots)
+
+
+def settle_error(error: Exception) -> None:
+    """The same of an error of the user's, which may hold them: ``raise ValueError("too small", x)``."""
+    settling = Settling()
+    args = settling.settled(error.args)
+    if args is not error.args:
+        error.args = args
+    settling.run([vars(error)])
 
 
 class Settling:
@@ -86,6 +97,8 @@ class Settling:
             self.each(enumerate(list.__iter__(x)), functools.partial(list.__setitem__, x))
         elif isinstance(x, dict):
             self.each(dict.items(x), functools.partial(dict.__setitem__, x))
+        elif isinstance(x, OF_PYTHON):
+            self.settled(vars(x))
         elif isinstance(x, collections.deque):
             self.each(enumerate(collections.deque.__iter__(x)), functools.partial(collections.deque.__setitem__, x))
         if isinstance(x, types.FunctionType):

@@ -110,6 +110,32 @@ def is_open(operation: Operation, cleared: set[Value], inside: bool) -> bool:
     return (inside and not operation.results) or not all(result in cleared for result in operation.results)
 
 
+class Finishing:
+    """A context manager around what stands under ``finally``.
+
+    A program that raises an error goes no further: where what stands there has an effect, as to append to a list, it
+    would not have that.
+    """
+
+    def __init__(self) -> None:
+        self.trace = CURRENT.get()
+        self.begins = self.ends = 0
+        if self.trace is not None:
+            self.begins = len(self.trace.builder.operations)
+
+    def __enter__(self) -> None:
+        if self.trace is not None:
+            self.ends = len(self.trace.builder.operations)
+
+    def __exit__(self, kind: Any, error: Any, place: Any) -> None:
+        if self.trace is None or self.trace.concrete or kind is not None:
+            return
+        operations = self.trace.builder.operations
+        failing = any(map(may_raise, operations[self.begins : self.ends]))
+        if failing and any(map(acts, operations[self.ends :])):
+            raise MustRetrace("a finally has an effect, behind what may fail")
+
+
 class Catching:
     """The body of a ``try``: what its handlers take. Where numbers are known, errors are raised at once."""
 

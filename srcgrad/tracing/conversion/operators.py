@@ -13,7 +13,7 @@ from srcgrad.tracing.conversion import (
     numbers,
     statistic,  # noqa: F401  # of which calls find the rules
 )
-from srcgrad.tracing.conversion.attempts import attempt
+from srcgrad.tracing.conversion.attempts import Finishing, attempt
 from srcgrad.tracing.conversion.attributes import namespace
 from srcgrad.tracing.conversion.branches import and_, asked, choose, if_, not_, or_
 from srcgrad.tracing.conversion.calls import call
@@ -41,6 +41,7 @@ __all__ = [
     "TRUE",
     "UNBOUND",
     "UNSET",
+    "Finishing",
     "Passing",
     "above",
     "accumulated",

@@ -330,17 +330,30 @@ class StatementConverter(NestedFunctions):
             if handler.type is not None:
                 handler.type = self.visit(handler.type)
         node.orelse, node.finalbody = self.block(node.orelse), self.block(node.finalbody)
+        before = self.finishing(node)
         if not node.handlers:
             node.body = body
-            return node
+            return [*before, node]
         context = "_sg_attempt"
         node.body = body
         watch(node, load(context))
         name = self.fresh("try")
-        functions.append(self.function(name, [node], changed, node, [context]))
+        functions.append(self.function(name, [*before, node], changed, node, [context]))
         made = ast.Expr(operator("attempt", load(name), handlers, *state))
         placed(made, node)
         return [*functions, made]
+
+    def finishing(self, node: ast.Try) -> list[ast.stmt]:
+        """A context manager around what stands under ``finally``, and what makes it before the ``try``."""
+        if not node.finalbody:
+            return []
+        name = self.fresh("finally")
+        made = ast.Assign([ast.Name(name, ast.Store())], operator("Finishing"))
+        placed(made, node)
+        watched = ast.With([ast.withitem(load(name))], node.finalbody)
+        placed(watched, node.finalbody[0])
+        node.finalbody = [watched]
+        return [made]
 
     def visit_TryStar(self, node: ast.AST) -> ast.AST:
         raise Unconvertible("it has an except*")

@@ -1,0 +1,87 @@
+"""What a call that raises an error has done before: once, as in plain Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import srcgrad as sg
+
+pytestmark = pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+SEEN: list[Any] = []
+
+
+def raises(x: Any) -> Any:
+    SEEN.append(x)
+    if x < 0:
+        raise ValueError("too small", x)
+    return x * len(SEEN)
+
+
+def asserts(x: Any) -> Any:
+    SEEN.append(x)
+    assert x > 0, f"{x:.1f} is too small"
+    return x * len(SEEN)
+
+
+def checked(x: Any) -> Any:
+    if x < 0:
+        raise RuntimeError("too small")
+    return x
+
+
+def finishes(x: Any) -> Any:
+    """One program would raise the error, and not come to what is behind it."""
+    SEEN.append(x)
+    try:
+        return checked(x)
+    finally:
+        SEEN.append(2.0)
+
+
+def finishes_and_handles(x: Any) -> Any:
+    try:
+        return checked(x)
+    except KeyError:
+        return x
+    finally:
+        SEEN.append(3.0)
+
+
+def followed(f: Callable[[Any], Any]) -> list[Any]:
+    """What each call gives or raises, and what it leaves."""
+    SEEN.clear()
+    found = []
+    for x in (2.5, -1.25, 3.0, -0.5):
+        try:
+            found.append(float(f(x)))
+        except Exception as error:
+            found.append((type(error), () if type(error) is AssertionError else error.args))  # pytest's own says more
+        found.append([*map(float, SEEN)])
+    return found
+
+
+@pytest.mark.parametrize("f", [raises, asserts, finishes, finishes_and_handles])
+def test_what_was_done_before_an_error_is_done_once(f: Callable[[Any], Any]) -> None:
+    of_value = followed(lambda x: sg.value_and_grad(f)(x)[0])
+    assert of_value == followed(sg.jit(f)) == followed(f)
+
+
+def test_errors_of_the_users_hold_numbers() -> None:
+    class Small(ValueError):
+        def __init__(self, value: Any) -> None:
+            super().__init__("too small", value)
+            self.value = value
+
+    def f(x: Any) -> Any:
+        SEEN.append(len(SEEN))
+        if x[0] < 0:
+            raise Small(x)
+        return np.sum(x)
+
+    with pytest.raises(Small) as caught:
+        sg.grad(f)(np.array([-1.0, 2.0]))
+    assert type(caught.value.value) is type(caught.value.args[1]) is np.ndarray
