@@ -33,6 +33,7 @@ def splat_of(operation: Operation) -> Value | None:
     "broadcast(splat) -> splat",
     lambda x: apply("broadcast", x.like(2), shape=(3, *MATRIX), dims=(1, 2)),
     shape=MATRIX,
+    early=True,  # numbers that limits are told by
 )
 @rule("reshape(splat) -> splat", lambda x: apply("reshape", x.like(2), shape=(8, 4)), shape=MATRIX)
 @rule("transpose(splat) -> splat", lambda x: apply("transpose", x.like(2), perm=(1, 0)), shape=MATRIX)

@@ -184,6 +184,8 @@ AGED: Final = Pass("aged", lambda function, fired: aged(function), has_signs)
 """Slopes of abs from earlier differentiations are told from those to come."""
 KINKS: Final = Pass("kinks", smoothed, has_slopes)
 """Products of two slopes of abs are what they are from either side, and others are signs."""
+LIMITS_IN_LOOPS: Final = Pass("limits", take_limits, has_loops)
+"""Limit rules while it is seen what the trips of loops share, which is computed before them then."""
 LIMITS: Final = Pass("limits", take_limits)
 """Limit rules; equal operations are merged in the same sweep."""
 
@@ -209,7 +211,7 @@ def optimise(function: Function, evaluate_operation: Evaluator | None = None) ->
     return Pipeline(optimisation(evaluate_operation)).run(function)
 
 
-PREPARE: Final = (DCE, AGED, LOOPS, ELEMENTS, AS_BEFORE, ROWS, MASKS, LIMITS, AS_WRITTEN, DCE)
+PREPARE: Final = (DCE, AGED, LIMITS_IN_LOOPS, LOOPS, ELEMENTS, AS_BEFORE, ROWS, MASKS, LIMITS, AS_WRITTEN, DCE)
 
 
 def optimisation(evaluate_operation: Evaluator | None = None) -> tuple[Pass, ...]:

@@ -36,3 +36,35 @@ def test_an_array_of_one_number_that_is_more_than_a_factor_is_made_once() -> Non
     assert any("broadcast" in line for line in lines[:loop])
     assert not any("broadcast" in line for line in lines[loop:])
     np.testing.assert_allclose(sg.jit(products)(m, number), products(m, number), rtol=1e-13)
+
+
+def test_numbers_of_loops_tell_limits() -> None:
+    """Where one is as an array, as in 1 + exp(-x) of a matrix, as well: so there is no mask of what overflows."""
+
+    def gated(x: Any, w: Any) -> Any:
+        h = np.zeros((2, 3))
+        for _ in range(20):
+            h = np.tanh(x) / (1 + np.exp(-(h @ w))) - h / (np.exp(x) + 1)
+        return np.sum(h)
+
+    x, w = np.array([[0.3, -0.4, 1.5], [-800.0, 0.2, 800.0]]), np.cos(np.arange(9.0)).reshape(3, 3)
+    program = str(sg.explain(sg.grad(gated, (0, 1), backend="numpy"))(x, w)["optimised ir"])
+    assert "expit" in program and "is_inf" not in program
+    for found, wanted in zip(sg.grad(gated, (0, 1))(x, w), sg.grad(gated, (0, 1), backend="numpy")(x, w), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-11, atol=1e-13)
+        assert np.all(np.isfinite(found))
+
+
+def test_limits_of_what_trips_share_are_taken() -> None:
+    """Though it is computed before the loop: the slope of a quotient by what overflows was nan."""
+
+    def divided(x: Any) -> Any:
+        h = np.ones_like(x)
+        for _ in range(20):
+            h = h / (np.exp(x) + 1) + 0.1
+        return np.sum(h)
+
+    x = np.array([0.1, -900.0, 900.0])
+    slope = (divided(x[:1] + 1e-5) - divided(x[:1] - 1e-5)) / 2e-5
+    for backend in ("numpy", "llvm"):
+        np.testing.assert_allclose(sg.grad(divided, backend=backend)(x), [slope, 0.0, 0.0], rtol=1e-8)
