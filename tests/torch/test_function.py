@@ -359,3 +359,34 @@ def test_a_function_that_is_called_as_an_object_says_how_it_is_written() -> None
 
     with pytest.warns(DeprecationWarning), pytest.raises(RuntimeError, match="non-static forward method"):
         Old()(torch.ones(2))
+
+
+def test_a_function_with_jvp_alone_has_it_as_its_derivative_in_transforms() -> None:
+    """Transforms asked for a backward."""
+
+    class Marked(torch.autograd.Function):
+        @staticmethod
+        def forward(x: Any, k: int, y: Any) -> Any:
+            return x**3 * k, y * 2, x > 0
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            ctx.save_for_forward(inputs[0])
+            ctx.k = inputs[1]
+            ctx.mark_non_differentiable(output[2])
+
+        @staticmethod
+        def jvp(ctx: Any, *tangents: Any) -> Any:
+            dx, none, dy = tangents
+            assert none is None
+            return 5 * ctx.saved_tensors[0] ** 2 * dx * ctx.k, 7 * dy, None
+
+    func, x, y = torch.func, torch.tensor([2.0, 3.0]), torch.tensor([1.0, 4.0])
+
+    def both(x: Any, y: Any) -> Any:
+        return Marked.apply(x, 2, y)[:2]
+
+    values, pushed = func.vmap(lambda x, y: func.jvp(both, (x, y), (x, y)))(x, y)
+    assert [v.tolist() for v in (*values, *pushed)] == [[16, 54], [2, 8], [80, 270], [7, 28]]
+    assert func.jacfwd(both, argnums=(0, 1))(x, y)[0][0].tolist() == [[40, 0], [0, 90]]
+    assert func.jvp(lambda x: func.jvp(both, (x, y), (y, y))[1][0], (x,), (x,))[1].tolist() == [80, 720]

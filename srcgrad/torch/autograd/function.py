@@ -275,6 +275,12 @@ class Function(metaclass=FunctionMeta):
         return (cls.vjp if own_vjp else cls.backward)(ctx, *gradients)
 
     @classmethod
+    def only_pushes(cls) -> bool:
+        """Whether it has ``jvp``, and neither ``backward`` nor ``vjp``."""
+        pulls = cls.backward is not Function.backward or cls.vjp is not Function.vjp
+        return cls.jvp is not Function.jvp and not pulls
+
+    @classmethod
     def separate(cls) -> bool:
         """Whether ``forward`` takes no context."""
         return cls.setup_context is not Function.setup_context

@@ -1,4 +1,4 @@
-"""A function of the user's own inside a transform of `torch.func`: its backward is its derivative there."""
+"""A function of the user's own inside a transform of `torch.func`: its derivative is its backward, or else its jvp."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from srcgrad.custom import custom_vjp
+from srcgrad.custom import custom_jvp, custom_vjp
 from srcgrad.torch.errors import AutogradError
 from srcgrad.torch.ruled import conjugate
 from srcgrad.torch.tensor import Tensor, wrapped
+
+SAVED = frozenset({"saved_tensors", "forward_saved"})
+"""The attributes of a context that hold values of a trace."""
 
 
 class TracedContext:
@@ -19,13 +22,15 @@ class TracedContext:
     def __init__(self, needs: tuple[bool, ...]) -> None:
         self.needs_input_grad = needs
         self.saved_tensors: tuple[Any, ...] = ()
+        self.forward_saved: tuple[Any, ...] = ()
         self.materialize_grads = True
 
     def save_for_backward(self, *tensors: Any) -> None:
         self.saved_tensors = tensors
 
     def save_for_forward(self, *tensors: Any) -> None:
-        """Forward mode is the transpose of backward here, and needs nothing of its own."""
+        """Forward mode is the transpose of backward, and needs this where there is no backward."""
+        self.forward_saved = tensors
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
         """What has no gradient gives no cotangent that backward would use."""
@@ -51,8 +56,13 @@ def apply_traced(cls: Any, args: Sequence[Any], positions: Sequence[int]) -> Any
             hint="split forward(ctx, ...) into forward(...) and setup_context(ctx, inputs, output)",
         )
     call = TracedCall(cls, args, positions)
-    rule = custom_vjp(call.plain)
-    rule.defvjp(call.forward, call.backward)
+    rule: Any
+    if cls.only_pushes():
+        rule = custom_jvp(call.plain)
+        rule.defjvp(call.push)
+    else:
+        rule = custom_vjp(call.plain)
+        rule.defvjp(call.forward, call.backward)
     found = rule(*[args[k]._data for k in positions])
     return tuple(map(wrapped, found)) if call.several else wrapped(found[0])
 
@@ -84,9 +94,20 @@ class TracedCall:
         found, context = self.run(arrays)
         saved = context.saved_tensors
         # What is no tensor stays here; the tensors are values that backward is given.
-        self.attributes = {name: x for name, x in vars(context).items() if name != "saved_tensors"}
+        self.attributes = {name: x for name, x in vars(context).items() if name not in SAVED}
         self.kept = [None if x is None else k for k, x in enumerate(saved)]
         return found, (tuple(x._data for x in saved if x is not None), found, arrays)
+
+    def push(self, primals: Any, tangents: Any) -> Any:
+        """The rule of a class that has ``jvp`` alone."""
+        found, context = self.run(primals)
+        context.saved_tensors = context.forward_saved
+        given: list[Any] = [None] * len(self.args)
+        for k, primal, tangent in zip(self.positions, primals, tangents, strict=True):
+            given[k] = wrapped(tangent) if primal.dtype.kind in "fc" else None
+        returned = self.cls.jvp(context, *given)
+        pushed = returned if isinstance(returned, tuple) else (returned,)
+        return found, tuple(np.zeros_like(y) if x is None else x._data for x, y in zip(pushed, found, strict=True))
 
     def backward(self, residuals: Any, cotangents: Any) -> Any:
         saved, found, arrays = residuals
