@@ -376,7 +376,8 @@ class custom_vjp(Ruled[P, R]):
         nondiff_argnames: names of more of them.
 
     Give the rule with `defvjp`: ``fwd(*args) -> (out, residuals)``, ``bwd(*nondiff, residuals, cotangent) -> tuple``
-    with a cotangent (or None) for each differentiated argument (JAX's convention).
+    with a cotangent (or None) for each differentiated argument (JAX's convention). Residuals are a pytree of arrays and
+    of what `vjp` and `linearize` return: ``lambda x: sg.vjp(f, x)`` is a ``fwd``.
 
     Raises:
         CustomRuleError: at the first differentiation, where there is no rule or it returns something else; in forward
