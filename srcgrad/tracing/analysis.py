@@ -227,9 +227,12 @@ class Analysis(GuardFunction):
             if reason is not None:
                 raise refused(reason)
         for value in self.objects:
-            state = getattr(value, "__dict__", {}) if isinstance(value, types.FunctionType) else {}
-            for name in () if self.deep else names & state.keys():
-                raise Refusal(f"reads the attribute '{name}', which the function {value.__name__} has")
+            kinds = functools.partial if self.deep else (types.FunctionType, functools.partial)
+            for name in names & vars(value).keys() if isinstance(value, kinds) else ():
+                raise Refusal(f"reads the attribute '{name}', which the {self.label_of(value)} has")
+
+    def label_of(self, function: Any) -> str:
+        return f"function {function.__name__}" if isinstance(function, types.FunctionType) else "partial"
 
     def require_absent(self) -> None:
         """What functions have no attribute of, where code goes on without: ``hasattr(f, "table")`` of a local ``f``."""
@@ -500,6 +503,7 @@ class Analysis(GuardFunction):
             and step.name not in ("__name__", "__len__", "__doc__")
             and not step.optional
             and not (self.deep and step.name in ASKED_FOR)
+            and not step.name == scope.code.co_name == "__new__"
         ):
             raise scope.refuse(f"reads the attribute '{step.name}'", step)
         self.note_attribute(step)

@@ -52,6 +52,9 @@ PASSIVE: Final = frozenset(f"__{name}__" for name in ("dir", "sizeof", *COPYING)
 WHERE_MADE: Final = ("__init_subclass__", "__set_name__")
 """What Python calls where a class is made, which functions that are converted do not."""
 
+AS_THEY_ARE: Final = ("__new__", "__class_getitem__")
+"""What Python calls of a class itself, which is not converted."""
+
 IN_C: Final = (
     types.BuiltinFunctionType,
     types.ClassMethodDescriptorType,
@@ -148,6 +151,8 @@ class ClassAnalysis(Analysis):
         """The attributes of which code does not only read attributes: ``self.layer(x)``, not ``self.Config.rate``."""
         self.unread: list[Member] = []
         """The members of classes that nothing is known to call."""
+        self.fields: list[tuple[int, type]] = []
+        """Classes, by node, whose fields may be given by functions."""
         self.unassigned: list[Setter] = []
         """What properties call that nothing is known to assign."""
         self.resolutions: list[Resolution] = []
@@ -181,6 +186,8 @@ class ClassAnalysis(Analysis):
     def visit_class(self, index: int, cls: type) -> None:
         if is_namespace(cls):
             return
+        if dataclasses.is_dataclass(cls):
+            self.fields.append((index, cls))
         for number, base in enumerate(cls.__mro__[:-1]):
             if base in KNOWN or base is tuple or (issubclass(cls, enum.Enum) and base not in bases_of(cls)):
                 self.local_attributes |= KNOWN.get(base, frozenset())
@@ -200,6 +207,20 @@ class ClassAnalysis(Analysis):
                 self.unread.append(Member(index, cls, number, name, found))
         self.read_members()
 
+    def read_factories(self) -> bool:
+        """Read what gives the fields of dataclasses that code may make; whether there was any."""
+        found = [pair for pair in self.fields if self.may_give(*pair)]
+        for index, cls in found:
+            self.fields.remove((index, cls))
+            for field in dataclasses.fields(cls):
+                factory = field.default_factory
+                if isinstance(factory, types.FunctionType):
+                    place = f"{self.constant(cls)}.__dataclass_fields__[{field.name!r}].default_factory"
+                    self.described.add(id(factory))
+                    self.implicit.add(id(factory))
+                    self.read(index, "field", field.name, factory, place, f"{cls.__name__}.{field.name}")
+        return bool(found)
+
     def read_special(self, index: int, cls: type, name: str, member: Any) -> None:
         """What Python calls by itself and is no function: a transformed one, a descriptor, another object.
 
@@ -215,7 +236,7 @@ class ClassAnalysis(Analysis):
         for member in found:
             self.unread.remove(member)
             self.read_member(*member)
-        return self.read_setters() or bool(found)
+        return self.read_setters() | self.read_factories() | bool(found)
 
     def read_setters(self) -> bool:
         """Read what assigning or deleting a property calls, where code may do that; whether there was any."""
@@ -244,7 +265,7 @@ class ClassAnalysis(Analysis):
         elif is_implicit(name, member) and notes_subclasses(cls) and converted(member) is not None:
             raise Refusal(f"{label} runs code of its own, in a class that notes its subclasses")
         self.at = self.noted.get(name, Reader(index))
-        if is_implicit(name, member):
+        if is_implicit(name, member) or name in AS_THEY_ARE:
             self.implicit.add(id(found.function))
             if has_access(cls):
                 self.unconverted.add(id(found.function))
@@ -282,9 +303,13 @@ class ClassAnalysis(Analysis):
 
         What ``__init__`` reads does not matter else: arrays to begin with, a generator of random numbers.
         """
+        return dataclasses.is_dataclass(cls) or self.may_give(index, cls)
+
+    def may_give(self, index: int, cls: type) -> bool:
+        """The same of the user's code: Python's own makes a dataclass of the fields of another one."""
         if index in self.named or not {"__class__", "__init__"}.isdisjoint(self.local_attributes):
             return True
-        if self.types_asked or self.types_called or dataclasses.is_dataclass(cls):
+        if self.types_asked or self.types_called:
             return True
         for name, member in [item for base in cls.__mro__[:-1] for item in list(vars(base).items())]:
             found = wrapped(member)

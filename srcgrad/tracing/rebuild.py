@@ -187,6 +187,7 @@ PARTS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "dispatcher": lambda holder, key: in_base(holder, key).dispatcher,
     "descriptor": lambda holder, key: type(in_base(holder, key)),
     "member": member_function,
+    "field": lambda cls, name: cls.__dataclass_fields__[name].default_factory,
     "fset": lambda cls, key: in_base(cls, key).fset,
     "fdel": lambda cls, key: in_base(cls, key).fdel,
     "transformed member": lambda holder, key: transform_in(in_base(holder, key)),

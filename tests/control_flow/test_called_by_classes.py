@@ -1,0 +1,75 @@
+"""What Python runs as it is where a class makes an object or is asked for an item: no call has a stale number of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import srcgrad as sg
+
+RATE = 2.0
+part: Any = functools.partial(abs)
+
+
+class Made:
+    def __new__(cls, x: Any) -> Any:
+        made = object.__new__(cls)
+        made.held = x * RATE
+        return made
+
+
+class Single:
+    def __new__(cls, x: Any) -> Any:
+        made = super().__new__(cls)
+        made.held = x
+        return made
+
+
+class Item:
+    def __class_getitem__(cls, number: float) -> float:
+        return number * RATE
+
+
+@dataclasses.dataclass
+class Given:
+    rate: float = dataclasses.field(default_factory=lambda: RATE)
+    order: int = dataclasses.field(default_factory=lambda: 3)
+
+
+def of_the_part(x: Any) -> Any:
+    other = part
+    return x * other.rate if hasattr(other, "rate") else x
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: Made(x).held,  # type: ignore[attr-defined]
+        lambda x: x * Item[1.5],  # type: ignore[type-arg]
+        lambda x: x * Given().rate * Given().order,
+        lambda x: x * Given(order=2).rate,
+        of_the_part,
+    ],
+)
+def test_what_a_class_or_a_partial_reads_is_that_of_each_call(f: Callable[[Any], Any]) -> None:
+    global RATE
+    of_value, jitted = sg.value_and_grad(f), sg.jit(f)
+    for rate in (2.0, 2.0, 3.0, 5.0, 2.0):
+        RATE = rate
+        vars(part).clear()
+        if rate > 2.0:
+            part.rate = rate
+        assert of_value(2.0)[0] == jitted(2.0) == f(2.0)
+
+
+def test_a_class_that_makes_its_objects_of_what_it_is_given_is_in_one_program() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", sg.RetraceWarning)
+        slope = sg.grad(lambda x: Single(x).held ** 2)  # type: ignore[attr-defined]
+        assert [slope(2.0), slope(3.0)] == [4.0, 6.0]
