@@ -53,6 +53,7 @@ from srcgrad.tracing.conversion.scipy_rules import (
 from srcgrad.tracing.frames import FUNCTIONS_OF_PANDAS
 from srcgrad.tracing.hosts import is_host_function, is_log_function
 from srcgrad.tracing.jitted import python_of
+from srcgrad.tracing.members import reads_from_outside
 from srcgrad.tracing.purity import is_factors, is_ufunc_method
 from srcgrad.tracing.pytree import TreeDef
 from srcgrad.tracing.reach import ObjectAnalysis
@@ -186,7 +187,7 @@ def is_pure(thing: object) -> bool:
     if isinstance(owner, np.ufunc):
         return is_ufunc_method(owner, getattr(thing, "__name__", "")) and has_rule(owner)
     if isinstance(thing, type):
-        return issubclass(thing, np.generic) or issubclass(thing, BaseException)
+        return issubclass(thing, np.generic) or (issubclass(thing, BaseException) and not reads_from_outside(thing))
     return isinstance(thing, types.BuiltinFunctionType) and getattr(math, thing.__name__, None) is thing
 
 

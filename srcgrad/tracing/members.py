@@ -75,6 +75,7 @@ def names_in(code: types.CodeType) -> Iterator[str]:
             yield from names_in(constant)
 
 
+OF_CODE: Final = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
 ASSIGNING: Final = frozenset({"STORE_ATTR", "DELETE_ATTR"})
 _NAMED: Final = 2
 """The bit of LOAD_SUPER_ATTR that says that `super` is given a class and an object."""
@@ -152,3 +153,18 @@ def wrapped(member: Any) -> Wrapped | None:
             parts.append(part)
             member = getattr(member, part)
     return Wrapped(".".join(parts), member) if isinstance(member, types.FunctionType) else None
+
+
+def reads_from_outside(cls: type) -> bool:
+    """Whether a method of a class of errors names a variable of a module or function that is no function or class."""
+    for base in cls.__mro__:
+        for member in list(vars(base).values()):
+            found = wrapped(member)
+            if found is None:
+                continue
+            _, function = found
+            code, names = function.__code__, function.__globals__
+            read = [names[name] for name in names_in(code) if name in names]
+            if {*code.co_freevars} - {"__class__"} or not all(isinstance(value, OF_CODE) for value in read):
+                return True
+    return False

@@ -246,7 +246,9 @@ class ClassAnalysis(Analysis):
             index, cls, number, name, part = setter
             base = cls.__mro__[number]
             function = getattr(vars(base)[name], part)
-            if isinstance(function, types.FunctionType):
+            if function is not None and not isinstance(function, types.FunctionType):
+                raise Refusal(f"assigns the property {base.__name__}.{name}, of which another object is the setter")
+            if function is not None:
                 place = f"{self.constant(base)}.__dict__[{name!r}].{part}"
                 self.implicit.add(id(function))
                 if has_access(cls):

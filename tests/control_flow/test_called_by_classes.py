@@ -1,4 +1,4 @@
-"""What Python runs as it is where a class makes an object or is asked for an item: no call has a stale number of it."""
+"""What Python calls where a class makes an object or is asked for an item: no call has a stale number of it."""
 
 from __future__ import annotations
 
@@ -41,6 +41,36 @@ class Given:
     order: int = dataclasses.field(default_factory=lambda: 3)
 
 
+class Failed(Exception):
+    def __init__(self, x: Any) -> None:
+        self.held = x * RATE
+
+
+class Setter:
+    def __call__(self, model: Any, x: Any) -> None:
+        model.held = x * RATE
+
+
+class Model:
+    held = 1.0
+    rate = property(lambda self: self.held, Setter())
+
+
+MODEL = Model()
+
+
+def fails(x: Any) -> Any:
+    try:
+        raise Failed(x)
+    except Failed as error:
+        return error.held
+
+
+def assigns(x: Any) -> Any:
+    MODEL.rate = x  # type: ignore[assignment]
+    return MODEL.held
+
+
 def of_the_part(x: Any) -> Any:
     other = part
     return x * other.rate if hasattr(other, "rate") else x
@@ -55,6 +85,8 @@ def of_the_part(x: Any) -> Any:
         lambda x: x * Given().rate * Given().order,
         lambda x: x * Given(order=2).rate,
         of_the_part,
+        fails,
+        assigns,
     ],
 )
 def test_what_a_class_or_a_partial_reads_is_that_of_each_call(f: Callable[[Any], Any]) -> None:
