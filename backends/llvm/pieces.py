@@ -18,8 +18,10 @@ from srcgrad.ir.core import Literal, Operation, Value
 PIECED: Final = frozenset({"concatenate", "slice_set"})
 FEW: Final = 4
 """The pieces of a concatenation up to which all are read at each point."""
-RUN: Final = 16
-"""The elements from which rows that have several pieces are loops of their own."""
+RUN: Final = 8
+"""The elements from which rows that have several pieces are read as these."""
+LONG_RUN: Final = 16
+"""The same for rows of which a part is written over: what is left of them would be copied."""
 
 _LOOKED_AT: Final = 256
 """The values that a part is computed from up to which it is asked whether it can be written in place."""
@@ -140,7 +142,7 @@ def padded(operation: Operation) -> View | None:
 
 def updated(operation: Operation, below: View | None) -> View | None:
     """The part that is written, and elsewhere the array, or its pieces."""
-    whole, part = operation.operands[0], written(operation)
+    whole, part = operation.operands[0], written(operation, LONG_RUN)
     few = below is not None and below.padded and len(below.pieces) < FEW
     if part is None or (not few and part.base.type.size * SHORT < whole.type.size):
         return None
@@ -149,7 +151,7 @@ def updated(operation: Operation, below: View | None) -> View | None:
     return View((part, rest), (part.base, whole))
 
 
-def written(operation: Operation) -> Piece | None:
+def written(operation: Operation, run: int = RUN) -> Piece | None:
     """The part that is written, if its rows are long and in one piece."""
     part, attrs, shape = operation.operands[1], operation.attrs, operation.results[0].type.static_shape
     sizes = part.type.static_shape
@@ -158,7 +160,7 @@ def written(operation: Operation) -> Piece | None:
     ):
         return None
     last = max([axis for axis, size in enumerate(shape) if sizes[axis] != size], default=0)
-    return None if math.prod(shape[last:]) < RUN else piece_at(part, attrs["starts"], shape)
+    return None if math.prod(shape[last:]) < run else piece_at(part, attrs["starts"], shape)
 
 
 def piece_at(value: Value, starts: tuple[int, ...], shape: tuple[int, ...]) -> Piece:

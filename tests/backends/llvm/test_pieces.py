@@ -158,6 +158,18 @@ def test_short_rows_are_copied(width: int) -> None:
     assert ("concatenate" in found) == (2 * width < RUN)
 
 
+@pytest.mark.parametrize("width", [RUN - 1, RUN])
+def test_short_rows_of_zeros_are_filled(width: int) -> None:
+    """Of shorter rows the masks cost more than the arrays do."""
+    x = normal(9, width - 2)
+
+    def rule(x: Any) -> Any:
+        return padded(x, (0, 2), (0, 2)) + padded(x * 2.0, (2, 0), (1, 1))
+
+    assert ("slice_set" in names(groups(rule, x))) == (width < RUN)
+    agree(rule, x)
+
+
 def test_what_is_read_over_and_over_is_put_together_once() -> None:
     x = normal(300)
 

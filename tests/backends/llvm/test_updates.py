@@ -13,7 +13,7 @@ import srcgrad as sg
 from srcgrad.backends.llvm.loops import Group
 from srcgrad.backends.llvm.nests import is_straight
 from srcgrad.backends.llvm.partition import LONG_PROGRAM, Partition
-from srcgrad.backends.llvm.pieces import FEW, RUN, SHORT
+from srcgrad.backends.llvm.pieces import FEW, LONG_RUN, SHORT
 from srcgrad.backends.llvm.target import TARGET
 from tests.backends.llvm.random_programs import UPDATES, check
 from tests.backends.llvm.random_structured import check as check_structured
@@ -254,8 +254,8 @@ def test_short_parts_are_written_in_place(more: int) -> None:
 
 
 def test_short_rows_are_written_in_place() -> None:
-    x, y = normal(100, RUN - 1), normal(100, RUN - 2, seed=1)
-    assert "slice_set" in names(groups(lambda x, y: written(x, y, (0, 0), (100, RUN - 2)) + 1.0, x, y))
+    x, y = normal(100, LONG_RUN - 1), normal(100, LONG_RUN - 2, seed=1)
+    assert "slice_set" in names(groups(lambda x, y: written(x, y, (0, 0), (100, LONG_RUN - 2)) + 1.0, x, y))
 
 
 @pytest.mark.parametrize("count", [FEW, FEW + 1])
