@@ -268,14 +268,14 @@ class SingularSum(MatrixFunction):
         wide = at_end(values, shape)
         at_zero = lift(region, [wide.like(0), *spread_params(own, shape)])
         error = at_end(rounding(values, max(own.matrix.type.static_shape[-2:])), shape)
-        counts = (wide > error) | ~REGISTRY["is_finite"](at_zero)
+        kinks = (wide <= error) & REGISTRY["is_finite"](at_zero) & (at_zero != 0.0)
         attrs = {"directions": 0, "kinds": (), "block": "cross", "even": False, "indexed": (*own.indexed, True)}
-        builder = counts.builder
+        builder = kinks.builder
         emitted = builder.emit(
             REGISTRY["singular"],
-            [operand.value for operand in (*operands, counts)],
+            [operand.value for operand in (*operands, kinks)],
             attrs,
-            (only_where(region),),
+            (unless(region),),
         )
         gradient = Term(builder, emitted)
         return traced(s, tangent, REGISTRY["conj"](gradient) if gradient.dtype.kind == "c" else gradient, result)
@@ -285,13 +285,13 @@ class SingularSum(MatrixFunction):
         return [value_sum(REGISTRY["svdvals"](own.matrix), own, regions[0])]
 
 
-def only_where(region: Region) -> Region:
-    """The region with one more parameter, a bool: 0 where it does not hold."""
+def unless(region: Region) -> Region:
+    """The region with one more parameter, a bool: 0 where it holds; it does not on the null space."""
     builder = Builder()
     params = [builder.param(param.type, param.name) for param in region.params]
     predicate = builder.param(ArrayType(BOOL))
     (found,) = inline(builder, region, params)
-    return builder.region([builder.emit(REGISTRY["select"], [predicate, found, zeros(found.type)])])
+    return builder.region([builder.emit(REGISTRY["select"], [predicate, zeros(found.type), found])])
 
 
 def joined(pieces: Sequence[Term], null: bool, fill: Term | None = None) -> Term:

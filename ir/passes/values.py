@@ -224,6 +224,9 @@ class Expression:
     known: dict[Any, Value] = field(default_factory=dict)
     before: dict[tuple[Value, Any], Value | None] = field(default_factory=dict)
     """What arrays were in another shape: asked once for each, however often it is used."""
+    chosen: set[Value] = field(default_factory=set)
+    """What is read where something does not hold. Where it does, that may be held constant by rules (`flats.held`): a
+    constant so is no number beside the values, of which equal ones would be told apart by its rounding."""
     uninvolved: set[Value] = field(default_factory=set)
     """What has no values of a decomposition in it, as far as it was asked."""
 
@@ -254,7 +257,10 @@ class Expression:
         operation = value.producer
         if operation is not None:
             name, shape = operation.op.name, value.type.shape
-            elementwise = isinstance(operation.op, Elementwise) and name != "stop_gradient"
+            if name == "select":
+                self.chosen.add(operation.operands[2])
+            constant = name == "stop_gradient" and operation.operands[0] not in self.chosen
+            elementwise = isinstance(operation.op, Elementwise) and not constant
             if (elementwise or name == "select") and all(v.type.shape in ((), shape) for v in operation.operands):
                 operands = [
                     self.read(v, chain, row, depth + 1) if v.type.shape == shape else self.uniform(v, shape)
