@@ -200,3 +200,10 @@ def test_the_laws_by_series_at_their_ends_are_scipys_elsewhere() -> None:
             with np.errstate(all="ignore"):
                 expected = method(places, *shapes)
             np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-15, err_msg=f"{law}.{kind}")
+
+
+def test_slopes_at_an_end_where_the_shape_is_an_argument() -> None:
+    for mode in (sg.jacfwd, sg.jacrev):
+        assert mode(st.rdist.pdf)(-1.0, 6.0) == 0.0
+        np.testing.assert_allclose(mode(sg.grad(st.rdist.pdf))(-1.0, 6.0), 7.5, rtol=1e-13)
+        assert mode(lambda c: st.rdist.pdf(-1.0, c))(6.0) == 0.0
