@@ -35,17 +35,17 @@ class Logs(NamedTuple):
         made = value.producer
         if made is None or depth == 0 or value.type.dtype.kind != "f":
             return None
-        name, operands = made.op.name, [Term(self.builder, operand) for operand in made.operands]
-        if name == "log":
-            return operands[0], None
-        if name == "log1p":
-            return 1.0 + operands[0], None
+        name = made.op.name
+        if name in ("log", "log1p"):
+            operand = Term(self.builder, made.operands[0])
+            return operand if name == "log" else 1.0 + operand, None
         if is_held(value):
             return self.read(made.operands[2], depth - 1)
         if name in OTHERS:
             return OTHERS[name](self, made, depth - 1)
         if name not in ("add", "sub", "broadcast", "reshape"):
             return None
+        operands = [Term(self.builder, operand) for operand in made.operands]
         left = self.read(made.operands[0], depth - 1)
         if name == "add":
             right = self.read(made.operands[1], depth - 1)

@@ -114,12 +114,9 @@ def made_of_powers(value: Value, depth: int) -> Monomial | None:
         return left.times(right)
     if name == "add" and number(made.operands[1]) == 0.0:
         return monomial(first, depth - 1)
-    if name in ("add", "sub"):
-        left, right = (monomial(operand, depth - 1) for operand in made.operands)
-        return left.beside(right, left.scale + (right.scale if name == "add" else -right.scale))
-    if name == "hypot":
-        left, right = (monomial(operand, depth - 1)._replace(odd=False, rooted=True) for operand in made.operands)
-        return left.beside(right, math.hypot(left.scale, right.scale))
+    if name in ("add", "sub", "hypot"):
+        left = monomial(first, depth - 1)
+        return None if left.power == 1.0 else put_together(made, left, depth)
     if name == "div":
         divisor = number(made.operands[1])
         inner = monomial(first, depth - 1)
@@ -140,6 +137,15 @@ def made_of_powers(value: Value, depth: int) -> Monomial | None:
     if name == "select":
         return known_at_zero(made, depth)
     return None
+
+
+def put_together(made: Operation, left: Monomial, depth: int) -> Monomial | None:
+    """A sum, a difference or a hypotenuse of two powers."""
+    right = monomial(made.operands[1], depth - 1)
+    if made.op.name == "hypot":
+        left, right = (each._replace(odd=False, rooted=True) for each in (left, right))
+        return left.beside(right, math.hypot(left.scale, right.scale))
+    return left.beside(right, left.scale + (right.scale if made.op.name == "add" else -right.scale))
 
 
 def exponent_of(made: Operation) -> float | None:
