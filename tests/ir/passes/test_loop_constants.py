@@ -44,7 +44,8 @@ def test_numbers_of_loops_tell_limits() -> None:
     def gated(x: Any, w: Any) -> Any:
         h = np.zeros((2, 3))
         for _ in range(20):
-            h = np.tanh(x) / (1 + np.exp(-(h @ w))) - h / (np.exp(x) + 1)
+            gate = h @ w
+            h = np.tanh(x) / (1 + np.exp(-gate)) - h / (np.exp(x) + 1)
         return np.sum(h)
 
     x, w = np.array([[0.3, -0.4, 1.5], [-800.0, 0.2, 800.0]]), np.cos(np.arange(9.0)).reshape(3, 3)
