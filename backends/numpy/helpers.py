@@ -57,6 +57,7 @@ from srcgrad.backends.numpy.special_helpers import (  # noqa: F401
     rgamma_derivative,
     scaled_bessel_derivative,
     second_bessel,
+    slope_of_cotangent,
 )
 from srcgrad.backends.numpy.zeta_helpers import zeta_derivative  # noqa: F401
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 import re
 import sys
 import types
 import weakref
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
@@ -114,7 +114,7 @@ def has_rule(function: Any) -> bool:
     return is_among(function, FUNCTIONS)
 
 
-@lru_cache(1024)
+@functools.lru_cache(1024)
 def is_told(module: str) -> bool:
     """Whether a module of this name is of a package that is told the truth: asked a dozen times for each index."""
     return module.partition(".")[0] in TOLD_THE_TRUTH
@@ -286,8 +286,10 @@ class Asked:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         if left_to_operand():
             return np.array(None, object)
-        if self.dtype.kind in "biu" or asked_by_debugger():
+        if asked_by_debugger():
             return np.array(self.concrete("an array"), dtype)
+        if self.dtype.kind in "biu":
+            return self.unwritten(np.array(self.concrete("an array"), dtype), copy)
         name = library_function()
         if name is not None:
             if name.startswith("np.ma."):
@@ -301,6 +303,16 @@ class Asked:
             TO_SCIPY if asked_by_scipy() else INTO_ARRAYS if is_storing(sys._getframe(1)) else TO_ARRAYS,
             True,
         )
+
+    def unwritten(self, numbers: Any, copy: bool | None) -> Any:
+        """The numbers, which stand for this array where no copy is asked for: what code in C writes would be lost."""
+        if not copy and numbers.dtype == self.dtype and numbers.ndim:
+            from srcgrad.tracing.storage import Watched  # which is written with traced values
+
+            before = numbers.copy()
+            unchanged = functools.partial(np.array_equal, before)
+            self.storage.trace.watched.append(Watched(numbers, unchanged, "a traced array"))
+        return numbers
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise self.escape(

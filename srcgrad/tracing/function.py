@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -344,7 +344,7 @@ def is_copied(trace: Trace, leaf: Any) -> bool:
 
 def keeps_traced(x: Any, depth: int) -> bool:
     """Whether the attributes of an object, or the items of a container, are traced, or lead to what is."""
-    if depth == 0 or callable(x) or isinstance(x, ModuleType):
+    if depth == 0 or isinstance(x, (type, FunctionType, ModuleType)):
         return False
     attributes = attribute(x, "__dict__")
     parts: list[Any] = [attributes] if type(attributes) is dict else []

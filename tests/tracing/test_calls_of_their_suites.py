@@ -6,8 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.interpolate
 import scipy.linalg
+import scipy.ndimage
 import scipy.special as sc
+import scipy.stats
 
 import srcgrad as sg
 from srcgrad.errors import ArgumentError, UnsupportedError
@@ -122,3 +125,41 @@ def test_stacks_where_the_rule_is_for_one(function: Any, x: Any) -> None:
 def test_a_large_stack_is_for_vmap() -> None:
     with pytest.raises(UnsupportedError, match="of a stack of 300"):
         sg.jvp(scipy.linalg.schur, (np.ones((300, 2, 2)),), (np.ones((300, 2, 2)),))
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+def test_what_code_in_c_writes_into_integers_is_not_lost() -> None:
+    """It wrote into a copy of the numbers that it had asked for, so that the output stayed as it was."""
+    footprint, x = np.array([[1, 0, 1], [1, 1, 0]]), np.array([[3, 2, 5, 1], [7, 6, 9, 3], [5, 8, 3, 7]])
+    expected, output = np.zeros_like(x), np.zeros_like(x)
+    scipy.ndimage.grey_erosion(x, footprint=footprint, output=expected)
+
+    @sg.jit
+    def erode(x: Any, output: Any) -> Any:
+        return scipy.ndimage.grey_erosion(x, footprint=footprint, output=output)
+
+    for _ in range(2):
+        output[...] = 0
+        np.testing.assert_array_equal(erode(x, output), expected)
+        np.testing.assert_array_equal(output, expected)
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+def test_jit_returns_objects_of_scipy() -> None:
+    """It returned its own, which held values of the trace and could not be called."""
+    x = np.arange(5.0)
+    y = np.sin(x)
+    for make in (lambda y: scipy.interpolate.CubicSpline(x, y), np.poly1d, scipy.stats.gaussian_kde):
+        found, expected = sg.jit(lambda y, make=make: make(y))(y), make(y)
+        assert type(found) is type(expected)
+        np.testing.assert_array_equal(found(0.5), expected(0.5))
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+@pytest.mark.parametrize("test", [scipy.stats.skewtest, scipy.stats.kurtosistest, scipy.stats.jarque_bera])
+def test_tests_that_call_scipys_own_statistics_as_scipy_does(test: Any) -> None:
+    """They call `skew(x, axis, _no_deco=True)`, which was no argument of the rule's."""
+    x = np.random.default_rng(1).random(30)
+    step = 1e-6 * np.cos(np.arange(30.0))
+    expected = (test(x + step)[0] - test(x - step)[0]) / 2
+    np.testing.assert_allclose(sg.grad(lambda x: test(x)[0])(x) @ step, expected, rtol=1e-6)
