@@ -103,6 +103,8 @@ STACKS: list[tuple[Any, Any]] = [
     (lambda d: scipy.linalg.eigh_tridiagonal(d, np.ones((2, 1, 2))), A[0]),
     (lambda a: scipy.linalg.expm_frechet(a[:, None], B)[1], A),
     (lambda a: scipy.linalg.solve_discrete_lyapunov(0.3 * a, B), A),
+    (lambda a: scipy.linalg.lstsq(a[..., :2], B)[0], A),
+    (lambda a: scipy.linalg.lstsq(a[..., :2], B[0, 0])[0], A),
 ]
 
 

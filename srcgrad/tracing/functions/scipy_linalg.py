@@ -60,7 +60,7 @@ MOST: Final = 256
 """Of a stack, whose program has the operations of each."""
 
 
-def of_stacks(name: str, rule: Callable[..., Any], ranks: dict[str, int]) -> Callable[..., Any]:
+def of_stacks(name: str, rule: Callable[..., Any], ranks: dict[str, int | str]) -> Callable[..., Any]:
     """The rule for stacks of the arguments that ``ranks`` names, which are broadcast; as SciPy, several results are a
     list.
     """
@@ -70,7 +70,8 @@ def of_stacks(name: str, rule: Callable[..., Any], ranks: dict[str, int]) -> Cal
     def call(*args: Any, **kwargs: Any) -> Any:
         values = {**dict(zip(parameters, args, strict=False)), **kwargs}
         arrays = {key: as_array(values[key]) for key in ranks if values.get(key) is not None}
-        stack = broadcast_shape([array.shape[: array.ndim - ranks[key]] for key, array in arrays.items()])
+        ends = {key: own_rank(array, ranks[key]) for key, array in arrays.items()}
+        stack = broadcast_shape([array.shape[: array.ndim - ends[key]] for key, array in arrays.items()])
         if len(args) > len(parameters) or not stack:
             return rule(*args, **kwargs)
         require(bool(math.prod(stack)), "ValueError", f"`{name}` does not support zero-size batches.")
@@ -80,7 +81,7 @@ def of_stacks(name: str, rule: Callable[..., Any], ranks: dict[str, int]) -> Cal
                 hint=f"take one by srcgrad.vmap, or stacks of at most {MOST}",
             )
         full = {
-            key: broadcast_to(array, stack + array.shape[array.ndim - ranks[key] :]) for key, array in arrays.items()
+            key: broadcast_to(array, stack + array.shape[array.ndim - ends[key] :]) for key, array in arrays.items()
         }
         found = [rule(**{**values, **{key: x[index] for key, x in full.items()}}) for index in np.ndindex(stack)]
         parts = [np.stack(each) for each in (zip(*found, strict=True) if isinstance(found[0], tuple) else [found])]
@@ -88,6 +89,11 @@ def of_stacks(name: str, rule: Callable[..., Any], ranks: dict[str, int]) -> Cal
         return shaped[0] if len(shaped) == 1 else shaped
 
     return call
+
+
+def own_rank(array: Any, rank: int | str) -> int:
+    """Of one argument, not of a stack: a number, or SciPy's word for a right side, which is a vector or a matrix."""
+    return rank if isinstance(rank, int) else min(array.ndim, 2)
 
 
 def of_finite(rule: Rule, names: list[str]) -> Callable[..., Any]:
@@ -456,7 +462,7 @@ def above(matrix: Any, atol: Any, rtol: Any, return_rank: bool) -> Any:
     return (found, np.sum(kept, axis=-1)) if return_rank else found
 
 
-@scipy_rule(scipy.linalg.lstsq, finite="a b")
+@scipy_rule(scipy.linalg.lstsq, finite="a b", one=True)
 def lstsq(
     a: Any,
     b: Any,
