@@ -324,7 +324,7 @@ ALONG = (
     "np.cumprod(np.where(np.abs({0}) > 0.4, {0}, 0.0), axis={n})",
     "np.fmax.accumulate({0}, axis={n})",
     "np.logaddexp2.accumulate({0}, axis={n})",
-    "np.take(np.argpartition({0}, 1, axis={n}), [1], axis={n}) * {0}",
+    "np.take(np.take_along_axis({0}, np.argpartition({0}, 1, axis={n}), axis={n}), [1], axis={n}) * {0}",
 )
 MOVES = (
     "{0}.T",
