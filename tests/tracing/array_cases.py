@@ -114,6 +114,11 @@ JOINING: list[Case] = [
         ),
         (M,),
     ),
+    (
+        "insert values with more axes",
+        lambda x: (np.insert(x, 1, x[None, :1, None] ** 2), np.insert(x, [1], x[None, :1])),
+        (V,),
+    ),
     ("insert slice", lambda x: np.insert(x, slice(1, 4, 2), 0.5), (V,)),
     (
         "delete",

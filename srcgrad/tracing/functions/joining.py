@@ -195,7 +195,10 @@ def insert_at(x: Any, place: int, new: Any, axis: int, is_scalar: bool) -> Any:
         new = new.reshape((1,) * (x.ndim - new.ndim) + new.shape)
     if is_scalar:
         new = moveaxis(new, 0, axis)
-    new = broadcast_to(new, (*x.shape[:axis], new.shape[axis], *x.shape[axis + 1 :]))
+    shape = (*x.shape[:axis], new.shape[axis], *x.shape[axis + 1 :])
+    while new.ndim > x.ndim and new.shape[0] == 1:  # an assignment, as NumPy's is, leaves these out
+        new = new[0]
+    new = broadcast_to(new, shape)
     return concatenate([x[prefix(axis, slice(None, place))], new, x[prefix(axis, slice(place, None))]], axis)
 
 
