@@ -188,6 +188,25 @@ def test_slopes_at_the_ends_of_laws_by_scipys_formulas(name: str) -> None:
     np.testing.assert_allclose(sg.jacfwd(sg.jacfwd(f))(place), second, rtol=1e-12, atol=1e-14)
 
 
+INFINITE: dict[str, tuple[Any, float, float, float]] = {
+    "burr": (lambda x: st.burr.pdf(x, 0.5, 0.7), np.inf, -np.inf, np.inf),
+    "exponweib": (lambda x: st.exponweib.cdf(x, 0.4, 0.7), 0.0, np.inf, -np.inf),
+    "gengamma": (lambda x: st.gengamma.sf(x, 0.3, 0.5), 1.0, -np.inf, np.inf),
+    "gengamma.pdf": (lambda x: st.gengamma.pdf(x, 2.0, 0.5), 0.5, -np.inf, np.inf),
+    "mielke.pdf": (lambda x: st.mielke.pdf(x, 0.4, 0.2), np.inf, -np.inf, np.inf),
+}
+
+
+@pytest.mark.parametrize("name", INFINITE)
+def test_laws_that_are_infinite_at_an_end(name: str) -> None:
+    """Terms of the series that are infinite too say nothing there: their sum was nan, values of densities too."""
+    f, value, first, second = INFINITE[name]
+    assert sg.jit(f)(0.0) == value
+    for mode in (sg.jacfwd, sg.jacrev):
+        assert mode(f)(0.0) == first
+    assert sg.jacfwd(sg.jacfwd(f))(0.0) == second
+
+
 def test_the_laws_by_series_at_their_ends_are_scipys_elsewhere() -> None:
     places = np.array([0.0, 1e-9, 0.3, 0.999, 1.0, 1.7, 40.0])
     for law, shapes in (

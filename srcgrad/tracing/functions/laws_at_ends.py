@@ -50,11 +50,15 @@ def rest(formula: Formula) -> Formula:
 
 
 def powers(y: Any, least: Any, step: Any, second: Any, third: Any) -> Any:
-    """y**least (1 + second y**step + third y**(2 step)), each term one power: no product of them is 0 times infinity.
+    """y**least (1 + second y**step + third y**(2 step)) where y is 0, each term one power: none is 0 times infinity.
 
-    With what is left out, derivatives are right up to the second.
+    With what is left out, derivatives are right up to the second. Terms after one that has infinite ones by then would
+    be infinity less infinity, and after a square they are 0.
     """
-    return y**least + second * y ** (least + step) + third * y ** (least + 2 * step)
+    further = (least == 0) | (least == 1)
+    after = np.where(further, second, 0.0) * y ** np.where(further, least + step, 1.0)
+    last = further & (step >= 1)
+    return y**least + after + np.where(last, third, 0.0) * y ** np.where(last, least + 2 * step, 1.0)
 
 
 # --- laws -------------------------------------------------------------------------------------------------------------
