@@ -321,8 +321,7 @@ def complex_polygamma(z: Any, n: int) -> Any:
     for k in range(1, n + 1):
         factor *= k
     if left.any():
-        cotangent = 1.0 / np.tan(np.pi * np.where(left, z - np.round(z.real), 0.5))
-        turned = np.polyval(slope_of_cotangent(n)[::-1], cotangent)
+        turned = complex_slope_of_cotangent(np.where(left, z - np.round(z.real), 0.5), n)
         total = np.where(left, (-1.0) ** n * total - turned / factor, total)
     return np.where(known, factor * total, np.nan).astype(dtype)[()]
 
@@ -337,6 +336,23 @@ def slope_of_cotangent(n: int) -> list[float]:
             coefficients[power] -= np.pi * slope
             coefficients[power + 2] -= np.pi * slope
     return coefficients
+
+
+def complex_slope_of_cotangent(z: Any, n: int) -> Any:
+    """The n-th derivative of pi cot(pi z), n >= 1: far from the real axis, where cot is i to rounding, by exponentials.
+
+    With q = exp(2 pi i z), z above the axis, and u = q/(1 - q) the cotangent is -i (1 + 2 u) and the slope of u is
+    2 pi i u (1 + u): polynomials in u with positive coefficients, that vanish with it.
+    """
+    near = np.abs(z.imag) < 0.25
+    by_cotangent = np.polyval(slope_of_cotangent(n)[::-1], 1.0 / np.tan(np.pi * np.where(near, z, 0.5)))
+    q = np.exp(2j * np.pi * np.where(near, 1j, np.where(z.imag < 0, np.conj(z), z)))
+    coefficients = [0.0, 1.0]
+    for _ in range(n):
+        slopes = [power * coefficient for power, coefficient in enumerate(coefficients)]
+        coefficients = [one + other for one, other in zip([*slopes, 0.0], [0.0, *slopes], strict=True)]
+    found = -2j * np.pi * (2j * np.pi) ** n * np.polyval(coefficients[::-1], q / (1.0 - q))
+    return np.where(near, by_cotangent, np.where(z.imag < 0, np.conj(found), found))
 
 
 def polygamma(x: Any, n: int) -> Any:

@@ -416,6 +416,19 @@ def test_polygamma_far_below_zero_ends(order: int) -> None:
     np.testing.assert_allclose(found, [float(periodic), *[(-1.0) ** (order + 1) * INF] * 3], rtol=1e-9)
 
 
+@pytest.mark.parametrize("order", [1, 2, 4, 7])
+def test_polygamma_far_left_and_off_the_axis(order: int) -> None:
+    """Where the slope of cot is 0 to rounding, what is reflected is not lost in the terms that cancel in it."""
+    z = np.array([-50.3 + 0.1j, -1000.4 + 2.5j, -27.7 - 9.0j, -4e5 + 700.0j])
+    found = run(program(lambda z: R["polygamma"](z, n=order), z), [z])[0]
+    with mp.workdps(80):
+        points = [mp.mpc(each) for each in z]
+        cot = [mp.diff(lambda t: mp.cot(mp.pi * t), point, order, h=mp.mpf("1e-8")) for point in points]
+        right = [(-1) ** order * mp.polygamma(order, 1 - point) for point in points]
+        expected = [complex(one - mp.pi * slope) for one, slope in zip(right, cot, strict=True)]
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
+
+
 def test_logit_at_its_ends_has_one_curvature_in_both_modes() -> None:
     check_slopes(lambda x: R["logit"](x), [np.array([0.0, 0.1, 1.0])], [0, 0], [-INF, -0.8 / 0.09**2, INF], rtol=1e-13)
 
