@@ -1,7 +1,7 @@
 """exp(log(t) + c) and its like where t is 0: t exp(c), of which the slope is exp(c) and not 0 times inf.
 
 So are exp(p log(t) + c) and exp(xlogy(p, t) + c), as densities are written: t**p exp(c), of p > 0. The product of
-several t may underflow where the sum of their logarithms does not: what is taken for 0 is where that sum is -inf.
+several t may underflow where the sum of their logarithms does not: what is taken for 0 is where the exponential is 0.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from srcgrad.ir.core import Builder, Operation, Value
 from srcgrad.ir.opdef import Term
-from srcgrad.ir.passes.flats import held, is_positive
+from srcgrad.ir.passes.flats import held, is_positive, may_overflow
 from srcgrad.ir.passes.matching import apply, is_known, rule
 from srcgrad.ir.passes.roots import is_held
 
@@ -115,8 +115,13 @@ def largest(like: Term) -> float:
     return float(np.log(np.finfo(like.dtype).max)) - 1.0
 
 
+def smallest(like: Term) -> float:
+    """Where exp is 0 already."""
+    return float(np.log(np.finfo(like.dtype).smallest_subnormal)) - 1.0
+
+
 @rule(
-    "exp(log(t) + c) -> select(log(t) + c == -inf, t * exp(c), exp(log(t) + c))",
+    "exp(log(t) + c) -> select(t == 0, t * exp(c), exp(log(t) + c)) where both are 0",
     lambda t, c: apply("exp", apply("log", t) + c),
     lambda t, c: apply("exp", c + apply("log1p", -t) - 2.0 * c),
     lambda t: apply("exp", apply("log", t)),
@@ -142,9 +147,11 @@ def vanishing(exponent: Value, logs: Logs) -> tuple[Term, Term, Term] | None:
     if found is None:
         return None
     x, (t, rest) = Term(logs.builder, exponent), found
-    gone = (x == float("-inf")) & (t == 0.0)
+    gone = (x < smallest(x)) & (t == 0.0)
     if rest is None:
         return gone, t, t.like(0.0)
+    if may_overflow(rest.value):
+        rest = held(rest == float("-inf"), rest)
     return gone & (rest < largest(rest)), t, rest
 
 

@@ -84,6 +84,8 @@ POWERS: dict[str, tuple[Any, float, float, float]] = {
     "xlog1py": (lambda x: np.exp(0.5 + xlog1py(2.0, -x)), 1.0, 0.0, 2 * np.exp(0.5)),
     "log where": (lambda x: np.exp(np.where(x >= 0, np.log(x) + 1.0, -np.inf)), 0.0, np.e, 0.0),
     "beside what overflows": (lambda x: np.exp(np.log(x) - np.exp(x)), 0.0, np.exp(-1.0), -2 * np.exp(-1.0)),
+    "beside what overflows there": (lambda x: np.exp(np.log(x) - np.exp(1e3 - x)), 0.0, 0.0, 0.0),
+    "of a product that underflows": (lambda x: np.exp(np.log(x) + np.log(3.0 * x)), 1e-200, 6e-200, 6.0),
     "beside what has overflowed": (lambda x: np.exp(np.log(x) - np.exp(x)), 1e3, 0.0, 0.0),
 }
 
