@@ -109,6 +109,11 @@ def is_called(member: Any) -> bool:
     return callable(member) or hasattr(type(member), "__get__")
 
 
+def is_of_python(factory: Any) -> bool:
+    """Whether this is a class whose objects begin as all others do: ``list``, ``deque``."""
+    return isinstance(factory, type) and factory.__module__ in ("builtins", "collections", "numpy")
+
+
 def has_class_cell(transformed: Any) -> bool:
     """Whether a function inside of a transformed one asks for its class, as ``super()`` does."""
     pending = [transformed]
@@ -213,12 +218,13 @@ class ClassAnalysis(Analysis):
         for index, cls in found:
             self.fields.remove((index, cls))
             for field in dataclasses.fields(cls):
-                factory = field.default_factory
-                if isinstance(factory, types.FunctionType):
-                    place = f"{self.constant(cls)}.__dataclass_fields__[{field.name!r}].default_factory"
-                    self.described.add(id(factory))
-                    self.implicit.add(id(factory))
-                    self.read(index, "field", field.name, factory, place, f"{cls.__name__}.{field.name}")
+                factory: Any = field.default_factory
+                if factory is dataclasses.MISSING or is_of_python(factory):
+                    continue
+                place = f"{self.constant(cls)}.__dataclass_fields__[{field.name!r}].default_factory"
+                self.described.add(id(factory))
+                self.implicit.add(id(factory))
+                self.read(index, "field", field.name, factory, place, f"{cls.__name__}.{field.name}")
         return bool(found)
 
     def read_special(self, index: int, cls: type, name: str, member: Any) -> None:
@@ -240,7 +246,10 @@ class ClassAnalysis(Analysis):
 
     def read_setters(self) -> bool:
         """Read what assigning or deleting a property calls, where code may do that; whether there was any."""
-        found = [setter for setter in self.unassigned if setter.name in self.plan.assigned]
+        assigned = self.plan.assigned
+        if "setattr" in assigned:  # of which the trace tells no names that are read as well
+            assigned = assigned | self.local_attributes
+        found = [setter for setter in self.unassigned if setter.name in assigned]
         for setter in found:
             self.unassigned.remove(setter)
             index, cls, number, name, part = setter

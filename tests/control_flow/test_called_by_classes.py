@@ -41,6 +41,26 @@ class Given:
     order: int = dataclasses.field(default_factory=lambda: 3)
 
 
+class Part:
+    rate = 2.0
+
+    def __init__(self) -> None:
+        self.own = self.rate
+
+    def give(self) -> float:
+        return self.rate * 2.0
+
+
+PART, RATES = Part(), [2.0]
+
+
+@dataclasses.dataclass
+class Parts:
+    part: Part = dataclasses.field(default_factory=Part)
+    given: float = dataclasses.field(default_factory=PART.give)
+    rates: list[float] = dataclasses.field(default_factory=functools.partial(list, RATES))
+
+
 class Failed(Exception):
     def __init__(self, x: Any) -> None:
         self.held = x * RATE
@@ -84,6 +104,9 @@ def of_the_part(x: Any) -> Any:
         lambda x: x * Item[1.5],  # type: ignore[type-arg]
         lambda x: x * Given().rate * Given().order,
         lambda x: x * Given(order=2).rate,
+        lambda x: x * Parts().part.own,
+        lambda x: x * Parts().given,
+        lambda x: x * Parts().rates[0],
         of_the_part,
         fails,
         assigns,
@@ -93,7 +116,7 @@ def test_what_a_class_or_a_partial_reads_is_that_of_each_call(f: Callable[[Any],
     global RATE
     of_value, jitted = sg.value_and_grad(f), sg.jit(f)
     for rate in (2.0, 2.0, 3.0, 5.0, 2.0):
-        RATE = rate
+        RATE = Part.rate = PART.rate = RATES[0] = rate
         vars(part).clear()
         if rate > 2.0:
             part.rate = rate

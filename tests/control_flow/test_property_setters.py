@@ -77,6 +77,11 @@ def by_name(x: Any) -> Any:
     return MODEL.held * x
 
 
+def by_a_name_that_is_read(x: Any) -> Any:
+    setattr(MODEL, "rate", x)  # noqa: B010
+    return MODEL.rate * x
+
+
 def only_written(x: Any) -> Any:
     MODEL.written = x  # type: ignore[assignment]
     return MODEL.kept * x
@@ -100,6 +105,7 @@ CASES = [
     assigns_above,
     makes_one,
     by_name,
+    by_a_name_that_is_read,
     only_written,
     deletes,
     changes_its_class,
