@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dis
 import functools
+import traceback
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -29,7 +30,7 @@ from srcgrad.signatures import argument_reason, leaf_names
 from srcgrad.tracing.aliasing import AliasPattern
 from srcgrad.tracing.caches import require_keys
 from srcgrad.tracing.conversion.calls import run_converted
-from srcgrad.tracing.conversion.convert import CONVERTED_LIBRARIES, is_user_function
+from srcgrad.tracing.conversion.convert import CONVERTED_LIBRARIES, is_user_function, library_file
 from srcgrad.tracing.conversion.effects import emit_check, may_raise
 from srcgrad.tracing.conversion.fresh_arrays import writes_into_constant
 from srcgrad.tracing.conversion.operands import binary
@@ -128,7 +129,7 @@ Contents = Sequence[tuple[int, Any]]
 """Places among a program's inputs, and the numbers that the arrays there have in the calls that it is for."""
 
 
-ACTING = ("changes ", "assigns ", "deletes ", "a finally has an effect", "a try has an effect")
+ACTING = ("changes ", "assigns ", "deletes ", "a finally has an effect", "a with has an effect", "a try has an effect")
 """How the reason begins to trace a function at each call that does what must not be done again."""
 
 
@@ -499,16 +500,23 @@ def is_raised_plainly(error: Exception) -> bool:
     """Whether a ``raise`` or ``assert`` of the user's raised this, and not where an error is handled, which the trace
     may be the reason of.
     """
+    if error.__context__ is not None or isinstance(error, SrcgradError):
+        return False
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    if frames and frames[-1].f_code is raise_assertion.__code__:
+        end_in_users_code(error)
+        return True
+    return is_of_a_raise(error)
+
+
+def is_of_a_raise(error: Exception) -> bool:
+    """Whether a statement of the user's code raised this, not what it calls."""
     entry = error.__traceback__
     while entry is not None and entry.tb_next is not None:
         entry = entry.tb_next
-    if entry is None or error.__context__ is not None or isinstance(error, SrcgradError):
+    if entry is None or internal_frame(entry.tb_frame) or library_file(entry.tb_frame.f_code.co_filename):
         return False
-    frame = entry.tb_frame
-    if frame.f_code is raise_assertion.__code__:
-        end_in_users_code(error)
-        return True
-    return not internal_frame(frame) and frame.f_code.co_code[entry.tb_lasti] == dis.opmap["RAISE_VARARGS"]
+    return entry.tb_frame.f_code.co_code[entry.tb_lasti] == dis.opmap["RAISE_VARARGS"]
 
 
 def raised_by_callee(error: Exception) -> bool:

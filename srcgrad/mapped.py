@@ -12,7 +12,7 @@ import numpy as np
 
 from srcgrad.annotations import signature_of
 from srcgrad.boundary import described, from_outside, translated
-from srcgrad.building import Built, Job, Program, copy_input
+from srcgrad.building import Built, Job, Program, copy_input, is_of_a_raise
 from srcgrad.cache import Known
 from srcgrad.differentiate import Argnums, are_plain, check_argnums, normal_argnums, plural, rebuild
 from srcgrad.errors import ArgumentError, DTypeError, ShapeError, SrcgradError, StructureError, UnsupportedError
@@ -374,20 +374,24 @@ class Jit(Transformed):
             raise met
         try:
             return self.retrace(job, args, kwargs, first_lines(met))
-        except TypeError:
+        except TypeError as error:
+            if is_of_a_raise(error):
+                raise
             raise met from None
 
     def raises_as_it_is(self, error: Exception) -> bool:
         return not self.strict and not isinstance(error, SrcgradError) and translated(error) is None
 
-    def settle(self, args: tuple[Any, ...], job: Job, verdicts: Sequence[Verdict]) -> None:
+    def settle(self, args: tuple[Any, ...], job: Job, verdicts: Sequence[Verdict], has_paths: bool = True) -> None:
         """Where the verdicts are settled, later calls on such arrays go to the function without looking for programs.
 
-        As long as what the function reads is the same.
+        As long as what the function reads is the same. What meets no rule takes no paths.
         """
         from srcgrad.paths import settled  # which is written with this module
 
-        if self.remember_verdicts(args, verdicts) and settled(self, job, [verdict.way for verdict in verdicts]):
+        if not self.remember_verdicts(args, verdicts):
+            return
+        if not has_paths or settled(self, job, [verdict.way for verdict in verdicts]):
             self.remember_verdicts(args, verdicts, self.f)
 
     def takes_paths(self) -> bool:

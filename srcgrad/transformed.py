@@ -308,7 +308,10 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
                 self.one_call_more(args, kwargs, job, captures, program)
             return self.execute(program, job, hidden, captures)
         if unsupported is not None and all(failure.unsupported for failure in failures):
-            return self.without_rule(unsupported, job, args, kwargs)
+            result = self.without_rule(unsupported, job, args, kwargs)
+            if not kwargs and not job.extras:
+                self.settle(args, job, verdicts, has_paths=False)
+            return result
         from srcgrad.paths import NO_PATH, failing, run_path, shortcut  # which is written with this module
 
         result = run_path(self, job, watched, (args, kwargs))
@@ -398,7 +401,7 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
             self.fast[key] = (Together(tuple(verdicts)), Program(run, as_it_is, (), (), direct=run))
         return True
 
-    def settle(self, args: tuple[Any, ...], job: Job, verdicts: Sequence[Verdict]) -> None:
+    def settle(self, args: tuple[Any, ...], job: Job, verdicts: Sequence[Verdict], has_paths: bool = True) -> None:
         """What a transform remembers of a call that had no program, for later ones (``jit``)."""
 
     def execute(self, program: Program, job: Job, hidden: Sequence[Any], captures: Known) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,40 @@ def finishes_and_handles(x: Any) -> Any:
         SEEN.append(3.0)
 
 
+class Timed:
+    def __enter__(self) -> None:
+        SEEN.append(4.0)
+
+    def __exit__(self, kind: Any, error: Any, place: Any) -> None:
+        SEEN.append(0.0 if kind is None else 1.0)
+
+
+@contextlib.contextmanager
+def timed() -> Iterator[float]:
+    SEEN.append(5.0)
+    try:
+        yield 2.0
+    finally:
+        SEEN.append(6.0)
+
+
+def leaves(x: Any) -> Any:
+    with Timed():
+        return checked(x)
+
+
+def leaves_a_generator(x: Any) -> Any:
+    with timed() as factor:
+        return checked(x) * factor
+
+
+def leaves_a_trip(x: Any) -> Any:
+    for k in range(2):
+        with Timed():
+            x = checked(x) - k
+    return x
+
+
 def followed(f: Callable[[Any], Any]) -> list[Any]:
     """What each call gives or raises, and what it leaves."""
     SEEN.clear()
@@ -64,10 +99,34 @@ def followed(f: Callable[[Any], Any]) -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("f", [raises, asserts, finishes, finishes_and_handles])
+@pytest.mark.parametrize(
+    "f", [raises, asserts, finishes, finishes_and_handles, leaves, leaves_a_generator, leaves_a_trip]
+)
 def test_what_was_done_before_an_error_is_done_once(f: Callable[[Any], Any]) -> None:
     of_value = followed(lambda x: sg.value_and_grad(f)(x)[0])
     assert of_value == followed(sg.jit(f)) == followed(f)
+
+
+def solves(x: Any) -> Any:
+    """Managers that take times stand around solvers."""
+    with Timed():
+        return np.linalg.solve(np.eye(2) * x, np.ones(2))[0]
+
+
+def shows(x: Any) -> Any:
+    SEEN.append(7.0)
+    try:
+        with timed() as factor:
+            SEEN.append(x)
+            x = x * factor
+    finally:
+        SEEN.append(8.0)
+    return x
+
+
+@pytest.mark.parametrize("f", [solves, shows])
+def test_what_finishes_behind_what_does_not_fail_is_one_program(f: Callable[[Any], Any]) -> None:
+    assert followed(sg.jit(f, strict=True)) == followed(f)
 
 
 def test_errors_of_the_users_hold_numbers() -> None:

@@ -165,3 +165,37 @@ def test_tests_that_call_scipys_own_statistics_as_scipy_does(test: Any) -> None:
     step = 1e-6 * np.cos(np.arange(30.0))
     expected = (test(x + step)[0] - test(x - step)[0]) / 2
     np.testing.assert_allclose(sg.grad(lambda x: test(x)[0])(x) @ step, expected, rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+def test_jit_without_a_rule_raises_the_users_errors() -> None:
+    """A TypeError of the user's was told of as the missing rule."""
+
+    class Mistaken(TypeError):
+        pass
+
+    def f(z: Any) -> Any:
+        if np.abs(sc.elliprf(z, 1.0, 2.0)) > 0.5:
+            raise Mistaken("too large")
+        return z
+
+    for _ in range(2):
+        with pytest.raises(Mistaken, match="too large"):
+            sg.jit(f)(0.7 + 0.3j)
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+def test_jit_without_a_rule_looks_for_programs_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    factor = np.array([1.0, 2.0])
+
+    def f(z: Any) -> Any:
+        return sc.elliprf(z, 1.0, 2.0) * factor
+
+    jitted, z = sg.jit(f), np.array([0.7 + 0.3j, 1.0])
+    jitted(z)
+    with monkeypatch.context() as patched:
+        patched.setattr(type(jitted), "dispatch", None)
+        np.testing.assert_array_equal(jitted(z), f(z))
+        factor *= 3.0
+        np.testing.assert_array_equal(jitted(z), f(z))
+    np.testing.assert_array_equal(jitted(z.real), f(z.real))

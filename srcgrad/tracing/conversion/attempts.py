@@ -25,7 +25,7 @@ from srcgrad.tracing.conversion.state import Inside, MustRetrace, Passing, Snaps
 from srcgrad.tracing.conversion.trust import acts, emit_trust, is_untimely, may_trust
 from srcgrad.tracing.intervals import interval_of
 from srcgrad.tracing.storage import Noted
-from srcgrad.tracing.trace import CURRENT, Refused, Trace, current_span, current_trace
+from srcgrad.tracing.trace import CURRENT, RaisingSite, Refused, Trace, current_span, current_trace
 from srcgrad.tracing.tracer import Tracer, emit, from_value
 
 MOST_QUESTIONS: Final = 16
@@ -117,6 +117,8 @@ class Finishing:
     would not have that.
     """
 
+    reason = "a finally has an effect, behind what may fail"
+
     def __init__(self) -> None:
         self.trace = CURRENT.get()
         self.begins = self.ends = 0
@@ -131,9 +133,30 @@ class Finishing:
         if self.trace is None or self.trace.concrete or kind is not None:
             return
         operations = self.trace.builder.operations
-        failing = any(map(may_raise, operations[self.begins : self.ends]))
+        failing = any(self.fails(operation, self.trace.sites) for operation in operations[self.begins : self.ends])
         if failing and any(map(acts, operations[self.ends :])):
-            raise MustRetrace("a finally has an effect, behind what may fail")
+            raise MustRetrace(self.reason)
+
+    def fails(self, operation: Operation, sites: Sequence[Any]) -> bool:
+        """Whether it may raise an error, of which Python goes on to what is watched: not what prints or appends."""
+        if operation.regions:
+            return any(self.fails(inner, sites) for region in operation.regions for inner in region.operations)
+        if operation.op.name == "host_call":
+            return isinstance(sites[operation.attrs["site"]], RaisingSite)
+        return may_raise(operation)
+
+
+class Leaving(Finishing):
+    """The same around what a context manager does when it is left, for the errors that the function itself raises.
+
+    Managers that take times stand around solvers, of which few fail: these stay programs.
+    """
+
+    reason = "a with has an effect where it is left, behind what may fail"
+
+    def fails(self, operation: Operation, sites: Sequence[Any]) -> bool:
+        raises = operation.regions or operation.op.name in ("check", "host_call")
+        return bool(raises) and super().fails(operation, sites)
 
 
 class Catching:

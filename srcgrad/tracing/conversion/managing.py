@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from srcgrad.tracing.conversion.attempts import kinds_of
+from srcgrad.tracing.conversion.attempts import Leaving, kinds_of
 from srcgrad.tracing.conversion.classes import original
 from srcgrad.tracing.conversion.convert import library_file
 from srcgrad.tracing.conversion.state import Passing
@@ -84,13 +84,34 @@ class Managed:
         return handled and not isinstance(error, Passing)
 
 
+class Left:
+    """A context manager that handles no errors: what it does when it is left is done where the program fails, too."""
+
+    def __init__(self, manager: Any) -> None:
+        self.manager = manager
+        self.finishing: Leaving | None = None
+
+    def __enter__(self) -> Any:
+        found = type(self.manager).__enter__(self.manager)
+        self.finishing = Leaving()
+        return found
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> Any:
+        if self.finishing is None or kind is not None:
+            return type(self.manager).__exit__(self.manager, kind, error, traceback)
+        with self.finishing:
+            return type(self.manager).__exit__(self.manager, kind, error, traceback)
+
+
 def managed(manager: Any) -> Any:
     """What a ``with`` statement enters."""
     trace = CURRENT.get()
     if trace is None or not (hasattr(type(manager), "__enter__") and hasattr(type(manager), "__exit__")):
         return manager
     kinds = handled_by(manager)
-    return Managed(manager, Watching(trace, kinds)) if kinds else manager
+    if kinds:
+        return Managed(manager, Watching(trace, kinds))
+    return manager if trace.concrete else Left(manager)
 
 
 def guarded(handlers: Callable[[], Any]) -> Watching:
