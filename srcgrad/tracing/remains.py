@@ -45,11 +45,7 @@ def settle(roots: Iterable[Any]) -> None:
 
 def settle_error(error: Exception) -> None:
     """The same of an error of the user's, which may hold them: ``raise ValueError("too small", x)``."""
-    settling = Settling()
-    args = settling.settled(error.args)
-    if args is not error.args:
-        error.args = args
-    settling.run([vars(error)])
+    Settling().run([error])
 
 
 class Settling:
@@ -99,6 +95,8 @@ class Settling:
             self.each(dict.items(x), functools.partial(dict.__setitem__, x))
         elif isinstance(x, OF_PYTHON):
             self.settled(vars(x))
+        elif isinstance(x, BaseException):
+            self.error(x)
         elif isinstance(x, collections.deque):
             self.each(enumerate(collections.deque.__iter__(x)), functools.partial(collections.deque.__setitem__, x))
         if isinstance(x, types.FunctionType):
@@ -165,6 +163,13 @@ class Settling:
                     self.settled(member.func)
                 else:
                     self.settled(member)
+
+    def error(self, x: BaseException) -> None:
+        """What an error is raised with, and what was raised before it."""
+        args = self.settled(x.args)
+        if args is not x.args:
+            x.args = args
+        self.run_later(vars(x), x.__cause__, x.__context__)
 
     def attributes(self, x: Any) -> None:
         """The attributes of an object of the user's."""

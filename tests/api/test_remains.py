@@ -229,3 +229,26 @@ def test_modules_defaults_and_partials_hold_numbers() -> None:
     np.testing.assert_array_equal(sg.grad(f)(X), 2.0 * X)
     assert type(module.last) is type(part.last) is type(chained["last"]) is type(helper()) is np.ndarray
     assert type(module.first) is np.float64
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+def test_errors_that_are_kept_hold_numbers() -> None:
+    kept: list[Any] = []
+
+    def f(x: Any) -> Any:
+        try:
+            if x[0] > 0.0:
+                raise KeyError("large", x)
+        except KeyError as cause:
+            kept.append(cause)
+            try:
+                raise ValueError(x[0], [x]) from cause
+            except ValueError as error:
+                kept.append(error)
+        return np.sum(x**2)
+
+    x = np.array([1.0, 2.0])
+    np.testing.assert_array_equal(sg.grad(f)(x), 2.0 * x)
+    first, second = kept
+    assert type(first.args[1]) is type(second.args[1][0]) is np.ndarray
+    assert type(second.args[0]) is np.float64
