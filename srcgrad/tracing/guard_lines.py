@@ -17,6 +17,7 @@ import numpy as np
 from srcgrad.tracing.aliasing import alias_groups
 from srcgrad.tracing.alike import same_keys, value_key
 from srcgrad.tracing.lookups import is_unbound_cell, same_code
+from srcgrad.tracing.members import read_by_errors
 from srcgrad.tracing.purity import OF_OTHERS, decimal_context, static_key, unsteady
 from srcgrad.tracing.rebuild import Hidden, wrapped_functions
 from srcgrad.tracing.unasked import attribute
@@ -78,6 +79,9 @@ class GuardFunction:
     def note_constant(self, value: Any) -> None:
         """A constant object of Python's, or its class, is read."""
         self.unsteady.update((unsteady(value) or frozenset()) - OF_OTHERS)
+        if isinstance(value, type) and issubclass(value, BaseException):
+            for read in filter(None, read_by_errors(value)):
+                self.require(f"{self.constant(read.names)}.get({read.name!r}) is {self.constant(read.value)}")
         if "Decimal" in (type(value).__name__, attribute(value, "__name__")):
             self.require(f"{self.constant(decimal_context)}() == {self.constant(decimal_context())}")
 

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from srcgrad.tracing.bytecode import SUPER, instructions, opnames
 from srcgrad.tracing.hosts import CACHED
+from srcgrad.tracing.purity import is_generated
 from srcgrad.tracing.unasked import attribute
 
 
@@ -76,6 +77,7 @@ def names_in(code: types.CodeType) -> Iterator[str]:
 
 
 OF_CODE: Final = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
+PLAIN: Final = (str, bytes, int, float, bool, types.NoneType)
 ASSIGNING: Final = frozenset({"STORE_ATTR", "DELETE_ATTR"})
 _NAMED: Final = 2
 """The bit of LOAD_SUPER_ATTR that says that `super` is given a class and an object."""
@@ -155,16 +157,35 @@ def wrapped(member: Any) -> Wrapped | None:
     return Wrapped(".".join(parts), member) if isinstance(member, types.FunctionType) else None
 
 
-def reads_from_outside(cls: type) -> bool:
-    """Whether a method of a class of errors names a variable of a module or function that is no function or class."""
+class Read(NamedTuple):
+    """A variable of a module that a method reads."""
+
+    names: dict[str, Any]
+    name: str
+
+    @property
+    def value(self) -> Any:
+        return self.names[self.name]
+
+
+def read_by_errors(cls: type) -> Iterator[Read | None]:
+    """What the methods of a class of errors may read from outside, besides functions and classes; None for what no name
+    of a module says.
+    """
     for base in cls.__mro__:
         for member in list(vars(base).values()):
             found = wrapped(member)
-            if found is None:
+            if found is None or is_generated(member):
                 continue
             _, function = found
-            code, names = function.__code__, function.__globals__
-            read = [names[name] for name in names_in(code) if name in names]
-            if {*code.co_freevars} - {"__class__"} or not all(isinstance(value, OF_CODE) for value in read):
-                return True
-    return False
+            if {*function.__code__.co_freevars} - {"__class__"}:
+                yield None
+            names = function.__globals__
+            for name in dict.fromkeys(names_in(function.__code__)):
+                if name in names and not isinstance(names[name], OF_CODE):
+                    yield Read(names, name)
+
+
+def reads_from_outside(cls: type) -> bool:
+    """Whether a method of a class of errors reads what no guard watches: no number or text that a module has."""
+    return any(read is None or type(read.value) not in PLAIN for read in read_by_errors(cls))

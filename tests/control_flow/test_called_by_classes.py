@@ -66,6 +66,11 @@ class Failed(Exception):
         self.held = x * RATE
 
 
+class Listed(Exception):
+    def __init__(self, x: Any) -> None:
+        self.held = x * RATES[0]
+
+
 class Setter:
     def __call__(self, model: Any, x: Any) -> None:
         model.held = x * RATE
@@ -83,6 +88,13 @@ def fails(x: Any) -> Any:
     try:
         raise Failed(x)
     except Failed as error:
+        return error.held
+
+
+def fails_with_a_list(x: Any) -> Any:
+    try:
+        raise Listed(x)
+    except Listed as error:
         return error.held
 
 
@@ -109,6 +121,7 @@ def of_the_part(x: Any) -> Any:
         lambda x: x * Parts().rates[0],
         of_the_part,
         fails,
+        fails_with_a_list,
         assigns,
     ],
 )
@@ -128,3 +141,7 @@ def test_a_class_that_makes_its_objects_of_what_it_is_given_is_in_one_program() 
         warnings.simplefilter("error", sg.RetraceWarning)
         slope = sg.grad(lambda x: Single(x).held ** 2)  # type: ignore[attr-defined]
         assert [slope(2.0), slope(3.0)] == [4.0, 6.0]
+
+
+def test_errors_that_read_a_number_of_a_module_are_in_one_program() -> None:
+    assert sg.jit(fails, strict=True)(2.0) == fails(2.0)
