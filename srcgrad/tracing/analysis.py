@@ -72,6 +72,10 @@ def classes_in(asked: Any) -> list[type]:
     return [cls for part in found for cls in part] if all(found) else []
 
 
+FEW = 8
+"""So many names that a function with attributes lacks are asked about one by one."""
+
+
 class Analysis(GuardFunction):
     """One run of `analyze`: the plan, and the guard function as its lines are found."""
 
@@ -237,10 +241,19 @@ class Analysis(GuardFunction):
     def require_absent(self) -> None:
         """What functions have no attribute of, where code goes on without: ``hasattr(f, "table")`` of a local ``f``."""
         names = self.optional | (self.local_attributes if self.handling else set())
+        bare: list[str] = []
         for index, value in enumerate(self.objects if names else ()):
             if isinstance(value, (types.FunctionType, functools.partial)):
-                for name in sorted(names - vars(value).keys()):
-                    self.require(f"{name!r} not in n{index}.__dict__")
+                held, place = vars(value), f"n{index}.__dict__"
+                if not held:
+                    bare.append(place)
+                elif len(names - held.keys()) > FEW:
+                    self.require(f"{place}.keys() == {self.constant(frozenset(held))}")
+                else:
+                    for name in sorted(names - held.keys()):
+                        self.require(f"{name!r} not in {place}")
+        if bare:  # most have no attributes at all, which is asked at once: there may be many functions and names
+            self.require(f"not ({' or '.join(bare)})")
 
     # -- nodes, namespaces and their guards
 
