@@ -73,7 +73,7 @@ def classes_in(asked: Any) -> list[type]:
 
 
 FEW = 8
-"""So many names that a function with attributes lacks are asked about one by one."""
+"""So many names that functions lack are asked about one by one."""
 
 
 class Analysis(GuardFunction):
@@ -241,17 +241,18 @@ class Analysis(GuardFunction):
     def require_absent(self) -> None:
         """What functions have no attribute of, where code goes on without: ``hasattr(f, "table")`` of a local ``f``."""
         names = self.optional | (self.local_attributes if self.handling else set())
+        kinds = (types.FunctionType, functools.partial)
+        found = [(k, value) for k, value in enumerate(self.objects if names else ()) if isinstance(value, kinds)]
         bare: list[str] = []
-        for index, value in enumerate(self.objects if names else ()):
-            if isinstance(value, (types.FunctionType, functools.partial)):
-                held, place = vars(value), f"n{index}.__dict__"
-                if not held:
-                    bare.append(place)
-                elif len(names - held.keys()) > FEW:
-                    self.require(f"{place}.keys() == {self.constant(frozenset(held))}")
-                else:
-                    for name in sorted(names - held.keys()):
-                        self.require(f"{name!r} not in {place}")
+        for index, value in found:
+            held, place = vars(value), f"n{index}.__dict__"
+            if len(names) * len(found) <= FEW:
+                for name in sorted(names - held.keys()):
+                    self.require(f"{name!r} not in {place}")
+            elif held:
+                self.require(f"{place}.keys() == {self.constant(frozenset(held))}")
+            else:
+                bare.append(place)
         if bare:  # most have no attributes at all, which is asked at once: there may be many functions and names
             self.require(f"not ({' or '.join(bare)})")
 

@@ -329,7 +329,7 @@ def test_functions_without_attributes_are_asked_about_at_once(monkeypatch: pytes
 
     def outer(x: Any) -> Any:
         try:
-            return inner(x).sum() * x.size
+            return inner(x).sum() * x.size * x.ndim * x.mean() / x.max() + 0.0 * x.min()
         except Exception:
             return x
 
