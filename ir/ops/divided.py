@@ -4,7 +4,8 @@ g[x_0, …, x_n] is the quotient (g[without x_b] - g[without x_a]) / (x_a - x_b)
 common, and by Genocchi and Hermite the mean of g⁽ⁿ⁾ over the simplex of the points, divided by n!, which loses nothing
 but needs g smooth between them. The mean is taken of the polynomial through g⁽ⁿ⁾ at Gauss points, and used if half as
 many points give it too, and if it agrees with the quotient: to rounding, or, for points so close that the quotient has
-lost digits, but for those. Else g has a kink or a jump between the points, or they are far apart: the quotient is used.
+lost digits, but for those; both also for close points of which g⁽ⁿ⁾ is but rounding. Else g has a kink or a
+jump between the points, or they are far apart: the quotient is used.
 
 C. de Boor, Divided differences (2005); N. J. Higham, Functions of Matrices (2008), section 3.2 and appendix B.16.
 """
@@ -95,8 +96,9 @@ class Spectrum:
         found = self.evaluate(0, self.points, self.params)
         if self.apart is not None:
             found = REGISTRY["select"](self.apart, found.like(0), found)
+        sizes = REGISTRY["abs"](found)
         for level in range(1, order + 1):
-            found = Level(self, level).differences(found)
+            found = Level(self, level).differences(found, sizes)
         return found
 
 
@@ -121,7 +123,8 @@ class Level:
         count = len(self.stack)
         return broadcast_to(lower, self.shape, tuple(k for k in range(len(self.shape)) if k != count + axis))
 
-    def differences(self, lower: Term) -> Term:
+    def differences(self, lower: Term, sizes: Term) -> Term:
+        """From the differences of the order below, and the size of g at the points."""
         select, size_of = REGISTRY["select"], REGISTRY["abs"]
         gap, numerator, extent = self.widest(lower)
         distance = size_of(gap)
@@ -131,15 +134,26 @@ class Level:
         quotient = numerator / like_dtype(select(tied, gap.like(1), gap), numerator)
         quotient = select((distance > error) | (related & ~tied), quotient, quotient.like(0))
         eps = float(np.finfo(gap.dtype).eps)
+        most, width = REGISTRY["maximum"], like_dtype(distance, extent)
+        noise = (FACTOR * eps) * extent
+        least = most(noise, self.rounding(sizes, eps))
+        near = distance <= NEAR * most(size_of(self.at[0]), size_of(self.at[-1]))
         mean, converged = quotient.like(0), related
         if not self.spectrum.is_constant(self.order):
             mean, fewer, scale = self.means()
-            converged = related & (size_of(mean - fewer) <= eps**0.5 * scale)
-        difference = size_of(mean - quotient) * like_dtype(distance, extent)
-        noise = (FACTOR * eps) * extent
-        near = distance <= NEAR * REGISTRY["maximum"](size_of(self.at[0]), size_of(self.at[-1]))
-        agrees = (difference <= noise) | (near & (difference <= eps**0.5 * extent))
+            change = size_of(mean - fewer)
+            converged = related & ((change <= eps**0.5 * scale) | (near & (change * width <= least)))
+        difference = size_of(mean - quotient) * width
+        agrees = (difference <= noise) | (near & (difference <= most(eps**0.5 * extent, least)))
         return select((tied & related) | (converged & agrees), mean, quotient)
+
+    def rounding(self, sizes: Term, eps: float) -> Term:
+        """What rounding of g alone makes of the differences below, for points close to the first: where derivatives are
+        0, as those of sqrt(w)**2 from the second on, they are computed as nothing but that."""
+        place = REGISTRY["abs"](self.spectrum.points)
+        for _ in range(self.order - 1):
+            sizes = sizes / like_dtype(place, sizes)
+        return self.placed((FACTOR * eps) * sizes, 0)
 
     def widest(self, lower: Term) -> tuple[Term, Term, Term]:
         """Of the pair of points that is furthest apart: the gap, the numerator, and the size of what it subtracts."""

@@ -45,6 +45,28 @@ def test_equal_eigenvalues_of_functions_that_are_flat_somewhere(name: str) -> No
         np.testing.assert_allclose(sg.hessian(found)(TIED), sg.hessian(expected)(TIED), rtol=0, atol=1e-12)
 
 
+LINEAR: dict[str, Callable[[Any], Any]] = {
+    "(w**1.5)**(2/3)": lambda w: (w**1.5) ** (2 / 3),
+    "cbrt(w)**3": lambda w: np.cbrt(w) ** 3,
+    "sqrt(w)**2 on LLVM": lambda w: np.sqrt(w) ** 2,
+}
+
+
+@pytest.mark.parametrize("gap", [0.0, 1e-12, 1e-7])
+@pytest.mark.parametrize("name", LINEAR)
+def test_derivatives_that_are_rounding_at_close_eigenvalues(name: str, gap: float) -> None:
+    """Differences of slopes that are all 1 to rounding were divided by gaps: Hessians had errors of 0.3."""
+    near = BASIS @ np.diag([1.0, 1.0 + gap, 2.0]) @ BASIS.T
+
+    def found(a: Any) -> Any:
+        w, v = la.eigh((a + a.T) / 2)
+        return np.sum(np.sin((v * LINEAR[name](w)) @ v.T))
+
+    hessian = sg.hessian(found, backend="llvm" if name.endswith("LLVM") else "numpy")(near)
+    expected = sg.hessian(lambda a: np.sum(np.sin((a + a.T) / 2)))(near)
+    np.testing.assert_allclose(hessian, expected, rtol=0, atol=1e-12)
+
+
 @pytest.mark.parametrize("backend", ["numpy", "llvm"])
 @pytest.mark.parametrize("a", [np.zeros((2, 3)), np.ones((3, 2)), np.diag([0.0, 1.0])], ids=["zeros", "ones", "diag"])
 def test_smooth_sums_over_singular_values_that_are_0(a: Any, backend: str) -> None:
