@@ -191,7 +191,8 @@ def noncentral_density(x: Any, df: Any, nc: Any) -> Any:
     far = (square > 900) & (square < np.inf)
     a, b = np.where(far, x, 1.0), np.where(far, nc, 1.0)
     scaled = np.exp(-0.5 * (np.sqrt(a) - np.sqrt(b)) ** 2 + 0.5 * order * np.log(a / b))
-    large = 0.5 * scaled * scipy.special.ive(np.where(far, order, 0.0), np.sqrt(a * b))
+    root = np.where(scaled > 0, np.sqrt(a * b), 1.0)  # of huge arguments SciPy's function is nan
+    large = 0.5 * scaled * scipy.special.ive(np.where(far, order, 0.0), root)
     central = np.exp(scipy.special.xlogy(order, x / 2) - x / 2 - nc / 2 - scipy.special.gammaln(df / 2)) / 2
     small = central * scipy.special.hyp0f1(df / 2, np.where(far, 0.0, square) / 4)
     inside = (x >= 0) & (df > 0) & (nc >= 0)

@@ -226,3 +226,20 @@ def test_slopes_at_an_end_where_the_shape_is_an_argument() -> None:
         assert mode(st.rdist.pdf)(-1.0, 6.0) == 0.0
         np.testing.assert_allclose(mode(sg.grad(st.rdist.pdf))(-1.0, 6.0), 7.5, rtol=1e-13)
         assert mode(lambda c: st.rdist.pdf(-1.0, c))(6.0) == 0.0
+
+
+PRODUCTS: dict[str, tuple[Any, tuple[float, ...], tuple[float, ...]]] = {
+    "truncnorm.logcdf": (lambda x, a: st.truncnorm.logcdf(x, a, 2.0), (-1.0, -1.0), (np.inf, -np.inf)),
+    "truncnorm.logsf": (lambda x, b: st.truncnorm.logsf(x, -1.0, b), (2.0, 2.0), (-np.inf, np.inf)),
+    "genextreme.pdf of shape 1": (lambda x: st.genextreme.pdf(x, 1.0), (1.0,), (1.0,)),
+    "rice.cdf far above": (lambda x, b: st.rice.cdf(x, b), (1e10, 0.77), (0.0, 0.0)),
+}
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_slopes_where_a_product_would_be_0_times_infinity(name: str, backend: str) -> None:
+    """They were nan, or -inf in one mode and nan in the other."""
+    f, point, slopes = PRODUCTS[name]
+    for mode in (sg.jacfwd, sg.jacrev):
+        assert mode(f, argnums=tuple(range(len(point))), backend=backend)(*point) == slopes

@@ -65,3 +65,30 @@ def test_second_derivatives_and_parameters_at_the_edge(backend: str) -> None:
     np.testing.assert_allclose(slopes, [0.0, 1.0, 1.0], rtol=1e-14)
     slopes = sg.grad(lambda a: st.weibull_min.ppf(0.0, a[0], loc=a[1], scale=a[2]), backend=backend)(np.ones(3))
     np.testing.assert_array_equal(slopes, [0.0, 1.0, 0.0])
+
+
+def normal_quantile(q: float) -> tuple[float, float]:
+    """Its slopes in the chance and in the scale; those of the t law differ by (z**2 + 1)/(4 df) of them."""
+    return float(1 / st.norm.pdf(st.norm.ppf(q))), float(st.norm.ppf(q))
+
+
+TAILS: dict[str, tuple[Any, tuple[float, ...], tuple[float, ...]]] = {
+    # the square of cot(pi q/2)
+    "f.isf": (lambda q: st.f.isf(q, 1.0, 1.0), (1e-7,), (-2 * (2 / np.pi) ** 2 * 1e21,)),
+    # mpmath: z = -log(-log1p(-q)) and -z**2/2
+    "genextreme.isf": (lambda q, c: st.genextreme.isf(q, c), (0.12, 0.0), (-8.8894130143142299, -2.1156813727292267)),
+    "t.ppf": (lambda q, scale: st.t.ppf(q, 1e15, 0.0, scale), (0.9, 1.0), normal_quantile(0.9)),
+    "t.isf": (lambda q, scale: -st.t.isf(q, 1e15, 0.0, scale), (1e-9, 1.0), normal_quantile(1e-9)),
+}
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize("name", TAILS)
+def test_digits_of_tails_and_of_the_limits_of_shapes(name: str, backend: str) -> None:
+    """Chances above were 1 - q, which has no digits of a small q; in a shape of 0 the slope was 0; and the t law of
+    many degrees of freedom took the share of the beta law that is 1 to rounding: its quantiles were wrong by 2 %."""
+    f, point, slopes = TAILS[name]
+    np.testing.assert_allclose(sg.jit(f, backend=backend)(*point), f(*point), rtol=1e-8)  # SciPy has 9 digits of f.isf
+    for mode in (sg.jacfwd, sg.jacrev):
+        found = mode(f, argnums=tuple(range(len(point))), backend=backend)(*point)
+        np.testing.assert_allclose(found, slopes, rtol=1e-8)

@@ -136,6 +136,17 @@ def normal_share(low: Any, high: Any, a: Any, b: Any) -> Any:
     return -np.expm1(part) * np.exp(more - log_normal_mass(a, b))
 
 
+def log_normal_share(low: Any, high: Any, a: Any, b: Any, left: Any) -> Any:
+    """The logarithm of that, by what is left where that is less: a sum, as a product is 0 times infinity at an end."""
+    more, part = normal_mass(low, high)
+    return by_less(np.log(0.0 - np.expm1(part)) + more - log_normal_mass(a, b), left)
+
+
+def by_less(logarithm: Any, left: Any) -> Any:
+    """The logarithm of a probability: by what it leaves to 1, where that is the smaller."""
+    return np.where(left < 0.5, np.log1p(-left), logarithm)
+
+
 def cauchy_quantile(q: Any) -> Any:
     """From the pole of the tangent in the lower tail, and from the median elsewhere."""
     tail = q < 0.25
@@ -261,8 +272,9 @@ LAWS: Final[dict[str, Law]] = {
     ),
     "truncnorm": Law(
         ("a", "b"), -INF, INF, 0.0, lambda y, a, b: -(y**2 + LOG_2PI) / 2.0 - log_normal_mass(a, b),
-        lambda y, a, b: normal_share(a, y, a, b),
-        lambda y, a, b: normal_share(y, b, a, b), allowed=lambda a, b: a < b,
+        lambda y, a, b: normal_share(a, y, a, b), lambda y, a, b: normal_share(y, b, a, b), None,
+        lambda y, a, b: log_normal_share(a, y, a, b, normal_share(y, b, a, b)),
+        lambda y, a, b: log_normal_share(y, b, a, b, normal_share(a, y, a, b)), allowed=lambda a, b: a < b,
         support=lambda a, b: (a, b),
     ),
     "vonmises": Law(
@@ -382,8 +394,8 @@ def near_one(plain: Formula, rest: Formula | None) -> Formula:
     """The logarithm of a probability: by what it leaves to 1, where that is the smaller."""
 
     def logarithm(*operands: Any) -> Any:
-        found, left = np.log(plain(*operands)), None if rest is None else rest(*operands)
-        return found if left is None else np.where(left < 0.5, np.log1p(-left), found)
+        found = np.log(plain(*operands))
+        return found if rest is None else by_less(found, rest(*operands))
 
     return logarithm
 

@@ -68,6 +68,12 @@ def f_quantile(q: Any, n: Any, m: Any) -> Any:
     return m * share / (n * (1 - share))
 
 
+def f_upper_quantile(q: Any, n: Any, m: Any) -> Any:
+    """By what the place leaves to 1 in the beta law, which 1 - q has no digits of."""
+    rest = sc.betaincinv(m / 2, n / 2, q)
+    return m * (1 - rest) / (n * rest)
+
+
 def inverse_gaussian_log_below(y: Any, mu: Any) -> Any:
     first, second = inverse_gaussian_parts(y, mu, 1.0)
     return first + np.log1p(np.exp(second - first))
@@ -99,7 +105,8 @@ def bent_log_density(y: Any, c: Any) -> Any:
 
 def extreme_log_density(y: Any, c: Any) -> Any:
     z: Any = bent(y, -c)
-    return np.where(np.isneginf(z), -INF, bent_log_density(y, -c) - np.exp(-z))
+    power = np.where(at_end(y, -c), end_power(y, -c, 0.0), np.exp(-z))
+    return np.where(np.isneginf(z), -INF, bent_log_density(y, -c) - power)
 
 
 def at_start(y: Any, c: Any) -> Any:
@@ -343,10 +350,12 @@ def beta_prime_quantile(q: Any, a: Any, b: Any) -> Any:
 
 
 def t_quantile(q: Any, df: Any) -> Any:
-    """From the side on which the place lies, by the nearer of two forms."""
+    """From the side on which the place lies, by the share of the beta law that is small: in a tail of few degrees of
+    freedom what is left to 1, in one of many that itself."""
     tail: Any = np.minimum(q, 1.0 - q)
-    far, near = sc.betaincinv(df / 2, 0.5, 2.0 * tail), sc.betaincinv(0.5, df / 2, 1.0 - 2.0 * tail)
-    square = np.where(tail < 0.25, (1.0 - far) / far, near / (1.0 - near))
+    far, middle = sc.betaincinv(df / 2, 0.5, 2.0 * tail), sc.betaincinv(0.5, df / 2, 1.0 - 2.0 * tail)
+    near = np.where(tail < 0.25, sc.betainccinv(0.5, df / 2, 2.0 * tail), middle)
+    square = np.where(far < 0.5, (1.0 - far) / far, near / (1.0 - near))
     return np.sign(q - 0.5) * np.sqrt(df * square)
 
 
@@ -377,6 +386,7 @@ FURTHER: Final[dict[str, Law]] = {
     "f": Law(
         ("dfn", "dfd"), 0.0, INF, 1.0, f_log_density, lambda y, n, m: sc.betainc(n / 2, m / 2, n * y / (m + n * y)),
         lambda y, n, m: sc.betainc(m / 2, n / 2, m / (m + n * y)), f_quantile, powers=f_powers,
+        upper_quantile=f_upper_quantile,
     ),
     "maxwell": Law(
         (), 0.0, INF, 1.0, lambda y: 0.5 * np.log(2 / np.pi) + sc.xlogy(2.0, y) - y**2 / 2,
@@ -410,6 +420,7 @@ FURTHER: Final[dict[str, Law]] = {
         ("c",), -INF, INF, 0.0, extreme_log_density,
         extreme_below, lambda y, c: np.where(at_start(y, c), 1.0, -np.expm1(-decayed(started(y, c), -c))),
         lambda q, c: unbent(-np.log(-np.log(q)), -c), lambda y, c: -decayed(y, -c), allowed=lambda c: c == c,
+        upper_quantile=lambda q, c: unbent(-np.log(-np.log1p(-q)), -c),
         powers=lambda y, c: end_power(y, -c, 1.0) * np.exp(-end_power(y, -c, 0.0)),
         support=lambda c: (
             np.where(c < 0, 1 / np.where(c < 0, c, 1.0), -INF), np.where(c > 0, 1 / np.where(c > 0, c, 1.0), INF)
