@@ -152,6 +152,7 @@ def test_slopes_at_the_end_that_a_shape_makes(f: Any, place: float, first: float
 
 
 ROOT = float(np.sqrt(2 / np.pi))
+DOUBLE = float(3.0 / 3.5 * np.exp(2 * (1.44 - 3.0)))
 ENDS: dict[str, tuple[Any, float, float, float]] = {
     "gengamma.pdf of 1, 2": (lambda x: st.gengamma.pdf(x, 1.0, 2.0), 0.0, 2.0, 0.0),
     "gengamma.pdf of 4.4, 3.1": (lambda x: st.gengamma.pdf(x, 4.4, 3.1), 0.0, 0.0, 0.0),
@@ -173,6 +174,11 @@ ENDS: dict[str, tuple[Any, float, float, float]] = {
     "semicircular.cdf": (st.semicircular.cdf, 1.0, 0.0, -np.inf),
     "semicircular.sf": (st.semicircular.sf, -1.0, 0.0, -np.inf),
     "argus.cdf": (lambda x: st.argus.cdf(x, 1.0), 1.0, 0.0, -np.inf),
+    "dpareto_lognorm.pdf": (lambda x: st.dpareto_lognorm.pdf(x, 3.0, 1.2, 1.5, 2.0), 0.0, DOUBLE, 0.0),
+    "dpareto_lognorm.pdf of 1/2": (lambda x: st.dpareto_lognorm.pdf(x, 3.0, 1.2, 1.5, 0.5), 0.0, 0.0, 0.0),
+    "dpareto_lognorm.cdf": (lambda x: st.dpareto_lognorm.cdf(x, 3.0, 1.2, 1.5, 2.0), 0.0, 0.0, DOUBLE),
+    "dpareto_lognorm.logcdf": (lambda x: st.dpareto_lognorm.logcdf(x, 3.0, 1.2, 1.5, 2.0), 0.0, np.inf, -np.inf),
+    "dpareto_lognorm.logpdf": (lambda x: st.dpareto_lognorm.logpdf(x, 3.0, 1.2, 1.5, 3.0), 0.0, np.inf, -np.inf),
     "recipinvgauss.cdf": (lambda x: st.recipinvgauss.cdf(x, 0.6), 0.0, 0.0, 0.0),
     "genextreme.cdf": (lambda x: st.genextreme.cdf(x, -0.5), -2.0, 0.0, 0.0),
     "genextreme.sf": (lambda x: st.genextreme.sf(x, -0.5), -2.0, 0.0, 0.0),

@@ -29,6 +29,7 @@ from srcgrad.tracing.functions.laws import (
     t_quantile,
     undefined,
 )
+from srcgrad.tracing.functions.laws_at_ends import AT_ENDS
 from srcgrad.tracing.functions.own_laws import asked, law_of, own, statistic
 from srcgrad.tracing.functions.registry import scalar_if_rank0
 from srcgrad.tracing.trace import NeedsConcrete
@@ -505,6 +506,7 @@ def law_by_name(name: str) -> Law | None:
     found = LAWS.get(name)
     if found is None:
         return law_of(distribution)
+    found = AT_ENDS[name](found) if name in AT_ENDS else found
     if found.discrete or found.below is None:
         return found
     lower, upper = own(distribution, "_ppf"), own(distribution, "_isf")

@@ -145,6 +145,29 @@ def argus_above(y: Any, chi: Any) -> Any:
     return sc.gammainc(1.5, chi**2 * (1 - y) * (1 + y) / 2) / sc.gammainc(1.5, chi**2 / 2)
 
 
+def double_pareto_power(less: float, u: Any, s: Any, a: Any, b: Any) -> tuple[Any, Any, Any]:
+    """The distribution function, or its slope if ``less`` is 1, as a factor and a power of y: what differs from it is
+    the tail of a normal law of log y. And whether it is 0 at 0: SciPy has 0 there also where it is not."""
+    steep = b > less
+    return a * b**less / (a + b) * np.exp(b * (b * s**2 / 2 - u)), np.where(steep, b - less, 1.0), steep
+
+
+def double_pareto_near(less: float) -> Formula:
+    def formula(y: Any, *shapes: Any) -> Any:
+        factor, power, steep = double_pareto_power(less, *shapes)
+        return np.where(steep, factor * y**power, 0.0)
+
+    return formula
+
+
+def double_pareto_log_near(less: float) -> Formula:
+    def formula(y: Any, *shapes: Any) -> Any:
+        factor, power, steep = double_pareto_power(less, *shapes)
+        return np.where(steep, np.log(factor) + power * np.log(y), -np.inf)
+
+    return formula
+
+
 def near_zero(mass: Formula | None, below: Formula) -> Callable[[Law], Law]:
     """What puts a density and a distribution function in the place of a law's, where its place is 0."""
 
@@ -160,6 +183,21 @@ def near_zero(mass: Formula | None, below: Formula) -> Callable[[Law], Law]:
 
 def burr(law: Law) -> Law:
     return near_zero(burr_density_near, burr_near)(law._replace(below=burr_below, above=burr_above))
+
+
+def double_pareto(law: Law) -> Law:
+    """The logarithm of its density is -inf at 0 alone."""
+    found = near_zero(None, double_pareto_near(0.0))(law)
+
+    def log_below(*given: Any) -> Any:
+        below, above = law.below(*given), law.above(*given)  # type: ignore[misc]
+        return np.where(above < 0.5, np.log1p(-above), np.log(below))
+
+    return found._replace(
+        log_density=at_zero(double_pareto_log_near(1.0), law.log_density),
+        powers=at_zero(double_pareto_near(1.0), lambda y, *shapes: 0.0 * y),
+        log_below=at_zero(double_pareto_log_near(0.0), log_below), log_above=None, positive=False,
+    )  # fmt: skip
 
 
 def mielke(law: Law) -> Law:
@@ -183,6 +221,7 @@ def argus(law: Law) -> Law:
 
 AT_ENDS: Final[dict[str, Callable[[Law], Law]]] = {
     "burr": burr,
+    "dpareto_lognorm": double_pareto,
     "exponweib": near_zero(exponentiated_weibull_density_near, exponentiated_weibull_near),
     "gengamma": near_zero(generalized_gamma_density_near, generalized_gamma_near),
     "halfgennorm": near_zero(None, half_generalized_normal_near),
