@@ -253,3 +253,10 @@ def test_a_standard_deviation_in_an_image_has_no_slope_where_all_is_equal() -> N
     np.testing.assert_allclose(sg.grad(lambda x: ndimage.standard_deviation(x))(x), sg.grad(np.std)(x), rtol=1e-14)
     found = sg.grad(lambda x: np.sum(ndimage.standard_deviation(x, labels, [1, 2])))(x)
     np.testing.assert_allclose(found, [-0.5, 0.5, -0.5, 0.5], rtol=1e-14)
+
+
+@pytest.mark.parametrize("shape", [(0,), (2, 0), (0, 3), (1,)])
+def test_fiedlers_matrix_of_no_numbers_is_none(shape: tuple[int, ...]) -> None:
+    found, expected = sg.jit(linalg.fiedler)(np.zeros(shape)), linalg.fiedler(np.zeros(shape))
+    assert found.shape == expected.shape
+    assert found.dtype == expected.dtype
