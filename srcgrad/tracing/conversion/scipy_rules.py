@@ -37,7 +37,7 @@ SCIPY_RULES: Final = {
         "scipy_sparse_solvers",
     ),
     "scipy.spatial": ("scipy_distance", "scipy_rotations", "scipy_trees"),
-    "scipy.special": ("special",),
+    "scipy.special": ("special", "scipy_gauss"),
     "scipy.stats": ("distributions", "scipy_kde", "scipy_stats"),
 }
 """The modules with the rules of SciPy's functions, loaded when a function of SciPy is first met."""
