@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import numpy as np
 
 from srcgrad.errors import ConcretizationError, ShapeError, SrcgradError
-from srcgrad.ir.source import internal_frame, is_storing
+from srcgrad.ir.source import is_storing
 from srcgrad.tracing.conversion.scipy_rules import load_scipy_rules
 from srcgrad.tracing.conversion.sources import WITHOUT_SOURCE
 from srcgrad.tracing.guards import answer
@@ -146,23 +146,6 @@ def if_unfollowed(hint: str) -> str:
     )
 
 
-EVALUATING: Final = frozenset({"eval", "exec"})
-
-
-def is_evaluated(frame: types.FrameType | None) -> bool:
-    """Whether Python is asked to evaluate a text in the line of the user's in progress: ``eval(str(x))``. Such code
-    runs as it is.
-    """
-    while frame is not None and internal_frame(frame):
-        frame = frame.f_back
-    if frame is None or EVALUATING.isdisjoint(frame.f_code.co_names):
-        return False
-    from srcgrad.tracing.bytecode import instructions  # which is written with traced values
-
-    named = [line for name, argument, line, _ in instructions(frame.f_code) if argument in EVALUATING]
-    return frame.f_lineno in named
-
-
 def shown_of(value: Asked, text: str) -> str:
     """The text of a value with all its digits, which remembers the trace if the value has a derivative.
 
@@ -171,6 +154,8 @@ def shown_of(value: Asked, text: str) -> str:
     """
     if cast("Tracer", value).dtype.kind not in "fc":
         return text
+    from srcgrad.tracing.evaluated_texts import is_evaluated  # which is written with traced values
+
     if is_evaluated(sys._getframe(1)):
         message = "eval() of the text of a traced value would lose its derivative"
         raise value.escape(message, "evaluate what names the value, as eval('x * 2')", True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import re
 import sys
+import types
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -27,6 +28,7 @@ READING: Final = frozenset(
         ("builtins", "complex"), ("builtins", "eval"), ("decimal", "Decimal"), ("fractions", "Fraction"),
         ("json", "loads"), ("ast", "literal_eval"), ("numpy", "fromstring"), (None, "float.fromhex"),
         ("_io", "StringIO"), ("_io", "BytesIO"), ("_csv", "reader"), ("csv", "DictReader"),
+        ("numpy", "loadtxt"), ("numpy", "genfromtxt"),
     }
 )  # fmt: skip
 """What makes numbers of a text, and does not ask it for one as ``float`` does, by module and name: most processes
@@ -229,10 +231,11 @@ def joined(texts: list[str]) -> str:
 
 
 def shown_in(things: Any) -> Shown | None:
-    """One among things, and in lists, tuples and dicts among them."""
+    """One among things, and in lists, tuples and dicts among them, or the one that bytes are of."""
     for thing in things:
-        if type(thing) is Shown:
-            return thing
+        if type(thing) in (Shown, ShownBytes):
+            found: Shown = thing if type(thing) is Shown else thing.text
+            return found
         inner = (
             shown_in(thing.values() if type(thing) is dict else thing) if type(thing) in (list, tuple, dict) else None
         )
@@ -241,8 +244,51 @@ def shown_in(things: Any) -> Shown | None:
     return None
 
 
-def require_unread(function: Any, text: Shown) -> None:
-    """Refuse to make numbers of such a text."""
-    name = attribute(function, "__qualname__")
-    if (attribute(function, "__module__"), name) in READING:
+TAKING: Final = (str, list, dict, set, types.ModuleType)
+"""The owners of methods in C that keep no text, or the very object."""
+
+
+def text_in_call(trace: Trace, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Shown | None:
+    """Such a text among what a function is given, or written into that or into the owner of a method.
+
+    Raises:
+        SrcgradError: the function makes numbers of it.
+    """
+    text = shown_in((*args, *kwargs.values()))
+    name, owner = attribute(function, "__qualname__"), attribute(function, "__self__")
+    if text is not None:
+        if type(function) is types.BuiltinFunctionType and owner is not None and not isinstance(owner, TAKING):
+            trace.holders[id(owner)] = owner, text
+    elif trace.holders:
+        held = [trace.holders[id(x)] for x in (owner, *args, *kwargs.values()) if id(x) in trace.holders]
+        if not held:
+            return None
+        text = held[0][1]
+        if function is float or function is complex:
+            text.require_unread(f"{name}()")
+    if text is not None and (attribute(function, "__module__"), name) in READING:
         text.require_unread(f"{name}()")
+    return text
+
+
+def made_of_texts(trace: Trace, function: Any, kwargs: dict[str, Any], text: Shown | None, found: Any) -> Any:
+    """What a function has given for such a text, or, without one, has made itself of values of which it knows none."""
+    if text is None:
+        text = trace.showing
+        if function is print:
+            stream = kwargs.get("file") or sys.stdout
+            trace.holders[id(stream)] = stream, text
+        elif not isinstance(found, str):
+            return found
+    if isinstance(found, str) and type(found) not in (str, Shown):  # of a class of the user's
+        trace.holders[id(found)] = found, text
+        return found
+    return text.like(found)
+
+
+def lines_of(things: Any) -> Any:
+    """What a loop is over: the lines of a stream with such a text."""
+    trace = CURRENT.get()
+    if trace is None or id(things) not in trace.holders:
+        return things
+    return map(trace.holders[id(things)][1].like, things)

@@ -209,6 +209,8 @@ class Trace(OfOneProgram):
         """Whether a call may be made again in which something fails in a ``try``, so that a program need not go on."""
         self.showing: Any = None if parent is None else parent.showing
         """The last text that was made which shows all digits of a traced value: `shown_texts`."""
+        self.holders: dict[int, Any] = {} if parent is None else parent.holders
+        """What has such texts written into it, as a StringIO, by its id, with the object and the text."""
         self.writes_back = False
         """Whether its arguments are changed for the caller as the function changes them."""
         self.journal: list[Noted] | None = None

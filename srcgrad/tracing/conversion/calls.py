@@ -58,7 +58,7 @@ from srcgrad.tracing.jitted import is_parallel_range, plain_of, primitive_of, py
 from srcgrad.tracing.kept_results import answer_now, is_question, result_of, result_of_method
 from srcgrad.tracing.purity import METACLASSES, is_generated, makes_plain_objects, static_key
 from srcgrad.tracing.refusing import require_told
-from srcgrad.tracing.shown_texts import require_unread, shown_in
+from srcgrad.tracing.shown_texts import made_of_texts, text_in_call
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete, Unread
 from srcgrad.tracing.tracer import FUNCTIONS, SEQUENCES, Deferring, Tracer, as_tracer, contains_tracer
 from srcgrad.tracing.unasked import attribute
@@ -149,9 +149,7 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     if PlacedText in map(type, args) or (kwargs and PlacedText in map(type, kwargs.values())):
         return of_texts(function, args, kwargs)
     shown = trace.showing
-    text = None if shown is None else shown_in((*args, *kwargs.values()))
-    if text is not None:
-        require_unread(function, text)
+    text = None if shown is None else text_in_call(trace, function, args, kwargs)
     if function is not len:
         require_whole(function, args)
     for argument in (*args, *kwargs.values()):
@@ -174,9 +172,9 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     except Exception as error:
         require_known_texts(args, kwargs, error)
         raise
-    if type(found) is str and trace.showing is not shown:  # which Python's own library makes of values
-        text = trace.showing
-    return found if text is None else text.like(found)
+    if text is not None or trace.showing is not shown:  # which Python's own library makes of values
+        return made_of_texts(trace, function, kwargs, text, found)
+    return found
 
 
 def require_known_texts(args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> None:

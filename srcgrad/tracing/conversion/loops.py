@@ -51,6 +51,7 @@ from srcgrad.tracing.conversion.state import (
 from srcgrad.tracing.conversion.structures import structure_of
 from srcgrad.tracing.conversion.written_out import MOST_WRITTEN_OUT, NEVER, Growing, Much, size_of, statement_of
 from srcgrad.tracing.guards import guided
+from srcgrad.tracing.shown_texts import lines_of
 from srcgrad.tracing.trace import CURRENT, Refused, current_span, current_trace
 from srcgrad.tracing.tracer import from_value
 
@@ -246,7 +247,7 @@ def for_(
     """
     trace = CURRENT.get()
     if trace is None or trace.concrete:
-        for item in iterable:
+        for item in lines_of(iterable):
             body(item)
             if go_on is not None and not go_on():
                 return
