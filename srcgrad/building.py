@@ -24,6 +24,7 @@ from srcgrad.compiler import Runner, backend_name, compiled, interpreted, prepar
 from srcgrad.errors import ConcretizationError, CustomRuleError, DepthError, SrcgradError, UnsupportedError
 from srcgrad.ir.collector import without_gc
 from srcgrad.ir.core import Function, Value
+from srcgrad.ir.ops.effects import UNFORESEEN
 from srcgrad.ir.source import internal_frame
 from srcgrad.naming import READABLE, name_assignments
 from srcgrad.signatures import argument_reason, leaf_names
@@ -36,7 +37,7 @@ from srcgrad.tracing.conversion.fresh_arrays import writes_into_constant
 from srcgrad.tracing.conversion.operands import binary
 from srcgrad.tracing.conversion.raises import raise_assertion
 from srcgrad.tracing.conversion.state import Mistaken, MustRetrace
-from srcgrad.tracing.conversion.trust import require_timely
+from srcgrad.tracing.conversion.trust import loses_stores, require_timely
 from srcgrad.tracing.function import LeafSpec, Traced, as_array, leaf_spec, trace_function
 from srcgrad.tracing.guards import Guide
 from srcgrad.tracing.imports import first_imported
@@ -157,6 +158,22 @@ class Program(NamedTuple):
     """The inputs that it, or a function inside, writes into, which the caller's arrays do not see: read-only ones it
     cannot.
     """
+
+    restarts: bool = False
+    """Whether a call in which it fails is to be made again, as it would have stored attributes afterwards."""
+
+    def results(self, inputs: Sequence[Any]) -> Sequence[Any]:
+        """Run it.
+
+        Raises:
+            RuntimeError: the call is to be made again.
+        """
+        try:
+            return self.run(inputs)
+        except Exception as error:
+            if not self.restarts or from_outside(error):
+                raise
+        raise RuntimeError(UNFORESEEN)
 
     def refuses(self, leaves: Sequence[Any]) -> bool:
         """Whether the function writes into an array among these that is read-only."""
@@ -309,6 +326,7 @@ class Building(ABC):
             arranged=len(built.function.results) if built.arranges else None,
             writes=any(number >= arguments for number in traced.mutated),
             written=tuple(number for number in traced.claimed if not self.writes_back or number not in traced.mutated),
+            restarts=self.makes_calls_again() and loses_stores(built.function, traced.sites, may_raise),
         )
 
     def donated(self, job: Job) -> tuple[int, ...]:

@@ -421,7 +421,7 @@ def require_contents(table: Table, given: Sequence[Leaf], contents: Contents) ->
 def finish(table: Table, program: Program, inputs: Sequence[Any], copies: Sequence[tuple[int, int, int]]) -> None:
     """Run the program on what was given, and return what the caller gets."""
     run = native_run(program, inputs)
-    if run is None:
+    if run is None or program.restarts:
         table.python(whole(program))
         return
     found = arrangement(program)
@@ -514,7 +514,7 @@ def is_arrangement(template: Any) -> bool:
 
 def whole(program: Program) -> Any:
     """A program that is a Python function, from the call's arguments to its result."""
-    run, finish, stages = program.run, program.finish, program.stages
+    run, finish, stages = program.results if program.restarts else program.run, program.finish, program.stages
 
     def call(*inputs: Any) -> Any:
         return finish(run([as_array(value) for value in inputs]), stages)

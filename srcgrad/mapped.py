@@ -423,7 +423,7 @@ class Jit(Transformed):
         containers = changes.containers(job.given, captured)
         results = None
         if containers is not None and changes.writable(inputs) and not program.refuses(leaves):
-            with suppress_errors(program.acts):
+            with suppress_errors(program.acts and not program.restarts):
                 results = program.run([as_array(value) for value in inputs])
         if containers is None or results is None:
             args, kwargs = job.given

@@ -12,7 +12,6 @@ import functools
 import types
 import weakref
 from collections.abc import Hashable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -25,6 +24,7 @@ from srcgrad.errors import SrcgradError
 from srcgrad.ir.collector import without_gc
 from srcgrad.ir.core import Function, Operation
 from srcgrad.ir.locks import new_lock
+from srcgrad.ir.ops.effects import is_unforeseen
 from srcgrad.ir.passes.dce import dce
 from srcgrad.ir.types import ArrayType
 from srcgrad.signatures import argument_reason
@@ -249,8 +249,13 @@ def run_failing(transformed: Transformed, job: Job, args: tuple[Any, ...], kwarg
     ways = [way._replace(trusting=False) for way in transformed.ways()]
     result = NO_PATH
     if not transformed.writes_back:  # or else the function itself is as fast
-        with suppress(Changed):
+        try:
             result = watching(transformed.f, lambda: run_path(transformed, job, ways))
+        except Changed:
+            pass
+        except RuntimeError as error:  # of a path that would have stored attributes behind what fails
+            if not is_unforeseen(error):
+                raise
     if result is not NO_PATH:
         return result
     transformed.learned.failing += 1

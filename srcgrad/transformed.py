@@ -193,7 +193,7 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
                     direct = program.direct
                     if direct is not None:
                         return program.finish(direct(*args), program.stages)
-                    return program.finish(program.run([as_array(argument) for argument in args]), program.stages)
+                    return program.finish(program.results([as_array(argument) for argument in args]), program.stages)
             return self.dispatch(self.job(args, kwargs), args, kwargs)
         except Exception as error:
             if not is_unforeseen(error):
@@ -412,7 +412,7 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
         arguments = [as_array(leaves[position]) for position in program.traced]
         if job.extras:
             arguments += map(as_array, job.extras)
-        return program.finish(program.run(arguments), program.stages)
+        return program.finish(program.results(arguments), program.stages)
 
 
 def as_it_is(result: Any, stages: Any) -> Any:

@@ -201,6 +201,11 @@ def store(key: Any, number: Any, value: Any) -> None:
     JOURNALS.find(number).write(key, own(value))
 
 
+def is_store(site: Any) -> bool:
+    """Whether a call of a program's stores an attribute."""
+    return getattr(getattr(site, "function", None), "func", None) is store
+
+
 def own(value: Any) -> Any:
     """A value without arrays that the program has: what is in a list or dict is made for this call."""
     if isinstance(value, np.ndarray):

@@ -229,6 +229,10 @@ class Trace(OfOneProgram):
         """The results of functions with caches that are read at each call: `kept_results`."""
         self.watched: list[Watched] = []
         """Copies of captured containers and objects."""
+        self.acted = 0
+        """Up to which of its operations none does anything for good; -1 where one does."""
+        self.stored: dict[tuple[int, Any], Any] = {}
+        """What the attributes of captured objects held when they were stored last, before the end: `effects`."""
         self.classes: list[Classed] = []
         """Classes whose attributes the function may assign, which are the caller's own."""
         self.chosen: list[tuple[Any, Any, str, Use | None]] = []

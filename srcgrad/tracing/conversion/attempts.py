@@ -22,7 +22,7 @@ from srcgrad.tracing.conversion.branches import if_
 from srcgrad.tracing.conversion.effects import fail_if, may_raise, raised_again
 from srcgrad.tracing.conversion.marks import Mark
 from srcgrad.tracing.conversion.state import Inside, MustRetrace, Passing, Snapshot, State
-from srcgrad.tracing.conversion.trust import acts, emit_trust, is_untimely, may_trust
+from srcgrad.tracing.conversion.trust import acts, emit_trust, is_trust, is_untimely, may_trust
 from srcgrad.tracing.intervals import interval_of
 from srcgrad.tracing.storage import Noted
 from srcgrad.tracing.trace import CURRENT, RaisingSite, Refused, Trace, current_span, current_trace
@@ -348,7 +348,7 @@ def trusted(asking: Attempt, run: Callable[[Any], None], before: Before) -> bool
         kept = here.asked > MOST_QUESTIONS or here.inside
     except (Untrusted, Refused):
         kept = False
-    if kept and not is_untimely(trace.builder.operations[mark.operations :], False)[0]:
+    if kept and not is_untimely(trace.builder.operations[mark.operations :], False, is_trust, acts)[0]:
         place = current_span()
         where = "" if place is None else f" at {place.label()}"
         trace.rolled.append(

@@ -16,8 +16,12 @@ from srcgrad.ir.core import Literal, Operation, Value
 from srcgrad.ir.opdef import REGISTRY
 from srcgrad.ir.ops.effects import ERROR_KINDS, error_class
 from srcgrad.ir.types import BOOL
+from srcgrad.tracing.built_on import items_in
 from srcgrad.tracing.conversion.state import Inside, Raised, truth, unknown
-from srcgrad.tracing.conversion.trust import is_trust
+from srcgrad.tracing.conversion.trust import acts, is_trust
+from srcgrad.tracing.held import holding, is_slotted
+from srcgrad.tracing.journals import is_written
+from srcgrad.tracing.storage import ASK
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete, RaisingSite, Unread, current_span, current_trace
 from srcgrad.tracing.tracer import Tracer, as_tracer, cast_value
 
@@ -124,9 +128,38 @@ def emit_check(predicate: Any, kind: str, message: str) -> None:
         if fail_if(failed, lambda: named(message)):
             return
     trace = current_trace()
+    store_what_stands(trace)
     value = truth(predicate) if predicate.size == 1 else cast_value(predicate.read(), BOOL)
     trace.builder.span = current_span()
     trace.builder.emit_operation(REGISTRY["check"], [value], {"message": message, "kind": kind})
+
+
+def store_what_stands(trace: Any) -> None:
+    """Store the attributes of captured objects before the program may fail, not at its end, where it has done something
+    for good by then: such a call cannot be made again.
+    """
+    if not trace.watched or not has_acted(trace):
+        return
+    for watched in trace.watched:
+        held = {} if watched.owner in (None, ASK) or callable(watched.before) else holding_of(watched.copy)
+        for key, value in held.items():
+            now = value.storage.value if isinstance(value, Tracer) else value
+            changed = watched.before.get(key, watched.before) is not value and key not in watched.guarded
+            if changed and is_written(value) and trace.stored.get((id(watched.owner), key)) is not now:
+                watched.owner.store(key, value)
+                trace.stored[id(watched.owner), key] = now
+
+
+def holding_of(copy: Any) -> dict[str, Any]:
+    held = holding(copy) if is_slotted(copy) else items_in(copy)
+    return held if isinstance(held, dict) else {}
+
+
+def has_acted(trace: Any) -> bool:
+    operations = trace.builder.operations
+    if trace.acted >= 0:
+        trace.acted = -1 if any(map(acts, operations[trace.acted :])) else len(operations)
+    return bool(trace.acted < 0)
 
 
 def is_unfinished(error: BaseException) -> bool:
@@ -151,6 +184,7 @@ def emit_raise(condition: Tracer, error: BaseException) -> None:
 
 def emit_error(condition: Value, error: BaseException) -> None:
     """Raise an error as it is when the program runs, with the numbers in its message."""
+    store_what_stands(current_trace())
     site = RaiseSite(error)
     operands = [condition, *[tracer.read() for tracer in site.made.tracers]]
     site.made.tracers = []

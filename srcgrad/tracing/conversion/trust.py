@@ -6,7 +6,7 @@ for good before.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from srcgrad.ir.core import Function, Operation
 from srcgrad.ir.opdef import REGISTRY
 from srcgrad.ir.ops.effects import UNFORESEEN
 from srcgrad.tracing.conversion.state import truth
+from srcgrad.tracing.journals import is_store
 from srcgrad.tracing.trace import Refused, Trace, current_span, current_trace
 from srcgrad.tracing.tracer import Tracer
 
@@ -40,22 +41,40 @@ def may_trust(trace: Trace) -> bool:
 
 def require_timely(function: Function) -> None:
     """Refuse a program that says too late that the call is to be made in another way: it has done something by then."""
-    if is_untimely(function.operations, False)[0]:
+    if is_untimely(function.operations, False, is_trust, acts)[0]:
         raise Refused("a try has an effect before it may fail")
 
 
-def is_untimely(operations: Sequence[Operation], acted: bool) -> tuple[bool, bool]:
+def loses_stores(function: Function, sites: Sequence[Any], fails: Callable[[Operation], bool]) -> bool:
+    """Whether a program stores attributes at its end, and has done nothing else for good where it fails before.
+
+    The call is then to be made again: the function itself has stored what comes before it fails.
+    """
+    stores = {number for number, site in enumerate(sites) if is_store(site)}
+
+    def does_more(operation: Operation) -> bool:
+        return acts(operation) and operation.attrs.get("site") not in stores
+
+    def may_fail(operation: Operation) -> bool:
+        return not operation.regions and fails(operation) and not acts(operation)
+
+    return bool(stores) and not is_untimely(function.operations, False, may_fail, does_more)[0]
+
+
+def is_untimely(
+    operations: Sequence[Operation], acted: bool, says: Callable[[Operation], bool], acts: Callable[[Operation], bool]
+) -> tuple[bool, bool]:
     """Whether something may have been done for good before a program says so; and whether it has at the end.
 
     ``acted``: whether it has before these operations.
     """
     for operation in operations:
-        if is_trust(operation):
+        if says(operation):
             if acted:
                 return True, acted
         elif operation.regions:
             earlier = acted or (operation.op.name in ("for", "while") and acts(operation))
-            found = [is_untimely(region.operations, earlier) for region in operation.regions]
+            found = [is_untimely(region.operations, earlier, says, acts) for region in operation.regions]
             if any(untimely for untimely, _ in found):
                 return True, acted
             acted = acted or any(after for _, after in found)
