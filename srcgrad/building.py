@@ -6,9 +6,7 @@ run operation by operation.
 
 from __future__ import annotations
 
-import dis
 import functools
-import traceback
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -17,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
-from srcgrad.boundary import from_outside, is_fault, translated, user_stack_level
+from srcgrad.boundary import from_outside, is_fault, user_stack_level
 from srcgrad.cache import CODES, PROGRAMS, Known, Learned, code_of
 from srcgrad.changes import Changes, Given, Watcher, changes_of
 from srcgrad.compiler import Runner, backend_name, compiled, interpreted, prepared, weight_of
@@ -25,17 +23,13 @@ from srcgrad.errors import ConcretizationError, CustomRuleError, DepthError, Src
 from srcgrad.ir.collector import without_gc
 from srcgrad.ir.core import Function, Value
 from srcgrad.ir.ops.effects import UNFORESEEN
-from srcgrad.ir.source import internal_frame
 from srcgrad.naming import READABLE, name_assignments
 from srcgrad.signatures import argument_reason, leaf_names
 from srcgrad.tracing.aliasing import AliasPattern
-from srcgrad.tracing.caches import require_keys
 from srcgrad.tracing.conversion.calls import run_converted
-from srcgrad.tracing.conversion.convert import CONVERTED_LIBRARIES, is_user_function, library_file
-from srcgrad.tracing.conversion.effects import emit_check, may_raise
+from srcgrad.tracing.conversion.convert import is_user_function
+from srcgrad.tracing.conversion.effects import may_raise
 from srcgrad.tracing.conversion.fresh_arrays import writes_into_constant
-from srcgrad.tracing.conversion.operands import binary
-from srcgrad.tracing.conversion.raises import raise_assertion
 from srcgrad.tracing.conversion.state import Mistaken, MustRetrace
 from srcgrad.tracing.conversion.trust import loses_stores, require_timely
 from srcgrad.tracing.function import LeafSpec, Traced, as_array, leaf_spec, trace_function
@@ -54,7 +48,7 @@ from srcgrad.tracing.pytree import TreeDef
 from srcgrad.tracing.room import with_more_room
 from srcgrad.tracing.tables import copied_table, is_table
 from srcgrad.tracing.trace import CURRENT, WATCH, NeedsConcrete, RaisingSite, Refused, Unread
-from srcgrad.tracing.tracer import contains_tracer
+from srcgrad.users_errors import fails_again, is_raised_plainly, is_the_users, went_further
 from srcgrad.vectorcall import allowed
 from srcgrad.ways import Failed, Retrace, Way, failed, first_lines, function_of, reason_as_it_is, require_no_handlers
 
@@ -477,7 +471,7 @@ class Building(ABC):
                 if not converting and refused is None and (alike or not by_user):
                     raise
                 if converting:
-                    if once and is_raised_plainly(error):
+                    if (once and is_raised_plainly(error)) or fails_again(error):
                         raise
                     by_user = is_the_users(error)
                     raised, place = error, error.__traceback__
@@ -508,89 +502,6 @@ class Building(ABC):
                 RetraceWarning,
                 stacklevel=user_stack_level(),
             )
-
-
-OF_PYTHON = frozenset({binary.__code__, require_keys.__code__, emit_check.__code__})
-"""Operators that raise what Python raises of the values themselves."""
-
-
-def is_raised_plainly(error: Exception) -> bool:
-    """Whether a ``raise`` or ``assert`` of the user's raised this, and not where an error is handled, which the trace
-    may be the reason of.
-    """
-    if error.__context__ is not None or isinstance(error, SrcgradError):
-        return False
-    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    if frames and frames[-1].f_code is raise_assertion.__code__:
-        end_in_users_code(error)
-        return True
-    return is_of_a_raise(error)
-
-
-def is_of_a_raise(error: Exception) -> bool:
-    """Whether a statement of the user's code raised this, not what it calls."""
-    entry = error.__traceback__
-    while entry is not None and entry.tb_next is not None:
-        entry = entry.tb_next
-    if entry is None or internal_frame(entry.tb_frame) or library_file(entry.tb_frame.f_code.co_filename):
-        return False
-    return entry.tb_frame.f_code.co_code[entry.tb_lasti] == dis.opmap["RAISE_VARARGS"]
-
-
-def raised_by_callee(error: Exception) -> bool:
-    """Whether converted code called what raised this, in C: perhaps because it was given a traced value."""
-    entry = error.__traceback__
-    while entry is not None and entry.tb_next is not None:
-        entry = entry.tb_next
-    return entry is not None and internal_frame(entry.tb_frame) and entry.tb_frame.f_code not in OF_PYTHON
-
-
-def raised_by_statement(error: Exception) -> bool:
-    """Whether a library's Python code raised this in a statement, as of an option's value that it does not take.
-
-    What it does not take a traced value for is a TypeError, or is said by code that was not converted and holds one.
-    """
-    entry = error.__traceback__
-    while entry is not None and entry.tb_next is not None:
-        entry = entry.tb_next
-    if entry is None or not isinstance(error, (ValueError, RuntimeError, ArithmeticError, LookupError)):
-        return False
-    frame = entry.tb_frame
-    converted = frame.f_globals.get("__name__", "").startswith(CONVERTED_LIBRARIES)
-    if not converted and any(map(contains_tracer, frame.f_locals.values())):
-        return False
-    return frame.f_code.co_code[entry.tb_lasti] == dis.opmap["RAISE_VARARGS"]
-
-
-def went_further(converted: Exception, refused: SrcgradError) -> bool:
-    """Whether converted code failed elsewhere than where the function as it is was refused: what it met there is what
-    has no rule, while the latter would be no obstacle.
-    """
-    found = translated(converted)
-    return isinstance(found, UnsupportedError) and found.span is not refused.span
-
-
-def is_the_users(error: Exception) -> bool:
-    """Whether an error says what it would say without a trace: then it ends where the user's code does.
-
-    What does not take a traced value says so of its type: no list is shorter for that, and no key is missing.
-    """
-    if isinstance(error, SrcgradError) or not raised_by_callee(error):
-        return True
-    if not isinstance(error, (LookupError, ArithmeticError)) and not raised_by_statement(error):
-        return False
-    end_in_users_code(error)
-    return True
-
-
-def end_in_users_code(error: Exception) -> None:
-    entry = last = error.__traceback__
-    while entry is not None:
-        if not internal_frame(entry.tb_frame):
-            last = entry
-        entry = entry.tb_next
-    assert last is not None
-    last.tb_next = None
 
 
 def copy_input(leaf: Any) -> Any:

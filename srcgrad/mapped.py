@@ -12,7 +12,7 @@ import numpy as np
 
 from srcgrad.annotations import signature_of
 from srcgrad.boundary import described, from_outside, translated
-from srcgrad.building import Built, Job, Program, copy_input, is_of_a_raise
+from srcgrad.building import Built, Job, Program, copy_input
 from srcgrad.cache import Known
 from srcgrad.differentiate import Argnums, are_plain, check_argnums, normal_argnums, plural, rebuild
 from srcgrad.errors import ArgumentError, DTypeError, ShapeError, SrcgradError, StructureError, UnsupportedError
@@ -28,6 +28,7 @@ from srcgrad.tracing.tables import is_table
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete, RaisingSite
 from srcgrad.tracing.tracer import Tracer
 from srcgrad.transformed import Transformed
+from srcgrad.users_errors import is_of_a_raise
 from srcgrad.ways import Verdict, first_lines
 
 Axes = Any

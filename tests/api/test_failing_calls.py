@@ -86,6 +86,21 @@ def leaves_a_trip(x: Any) -> Any:
     return x
 
 
+def has_no_key(x: Any) -> Any:
+    SEEN.append(x)
+    return {"a": x}["b" if x < 0 else "a"]
+
+
+def is_no_number(x: Any) -> Any:
+    SEEN.append(x)
+    return x * int("a" if x < 0 else "2")
+
+
+def has_no_attribute(x: Any) -> Any:
+    SEEN.append(2.0)
+    return x.nope if x < 0 else x
+
+
 def followed(f: Callable[[Any], Any]) -> list[Any]:
     """What each call gives or raises, and what it leaves."""
     SEEN.clear()
@@ -94,13 +109,26 @@ def followed(f: Callable[[Any], Any]) -> list[Any]:
         try:
             found.append(float(f(x)))
         except Exception as error:
-            found.append((type(error), () if type(error) is AssertionError else error.args))  # pytest's own says more
+            said = () if isinstance(error, (AssertionError, AttributeError)) else error.args  # which say more
+            found.append((AttributeError if isinstance(error, AttributeError) else type(error), said))
         found.append([*map(float, SEEN)])
     return found
 
 
 @pytest.mark.parametrize(
-    "f", [raises, asserts, finishes, finishes_and_handles, leaves, leaves_a_generator, leaves_a_trip]
+    "f",
+    [
+        raises,
+        asserts,
+        finishes,
+        finishes_and_handles,
+        leaves,
+        leaves_a_generator,
+        leaves_a_trip,
+        has_no_key,
+        is_no_number,
+        has_no_attribute,
+    ],
 )
 def test_what_was_done_before_an_error_is_done_once(f: Callable[[Any], Any]) -> None:
     of_value = followed(lambda x: sg.value_and_grad(f)(x)[0])
