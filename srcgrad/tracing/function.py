@@ -350,6 +350,8 @@ def keeps_traced(x: Any, depth: int) -> bool:
     parts: list[Any] = [attributes] if type(attributes) is dict else []
     if isinstance(x, (dict, list, tuple, deque)):
         parts.append(list(x.values() if isinstance(x, dict) else x))
+    if isinstance(x, np.ndarray) and x.dtype == object:
+        parts.append(x.ravel().tolist())
     return any(isinstance(leaf, Tracer) or keeps_traced(leaf, depth - 1) for leaf in flatten(parts)[0])
 
 

@@ -252,3 +252,17 @@ def test_errors_that_are_kept_hold_numbers() -> None:
     first, second = kept
     assert type(first.args[1]) is type(second.args[1][0]) is np.ndarray
     assert type(second.args[0]) is np.float64
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+def test_arrays_of_objects_that_a_program_would_return_hold_numbers() -> None:
+    def f(x: Any) -> Any:
+        found = np.empty(2, object)
+        found[0] = x * 2
+        found[1] = [x]
+        return found
+
+    g = sg.jit(f)
+    for _ in range(2):
+        first, second = g(np.ones(2))
+        assert type(first) is np.ndarray and first.tolist() == [2.0, 2.0] and second[0].tolist() == [1.0, 1.0]
