@@ -39,6 +39,7 @@ from srcgrad.backends.numpy.special_helpers import (  # noqa: F401
     bessel_order_derivative,
     boxcox_derivative,
     complex_polygamma,
+    complex_slope_of_cotangent,
     dawsn_derivative,
     digamma,
     digamma_difference,

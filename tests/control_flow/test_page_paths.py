@@ -237,6 +237,32 @@ def prints_first(x: Any) -> Any:
         return np.sum(x**2)
 
 
+@again("a `finally` that prints or draws, behind what may fail", "a finally has an effect, behind what may fail")
+def prints_last(x: Any) -> Any:
+    try:
+        return np.sum(np.linalg.inv(np.outer(x, x) + np.eye(x.size)))
+    finally:
+        print("finished")
+
+
+class Closing:
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: Any, place: Any) -> None:
+        print("left")
+
+
+@again(
+    "a context manager that prints or draws where it is left, around a `raise` or `assert`",
+    "a with has an effect where it is left, behind what may fail",
+)
+def prints_where_left(x: Any) -> Any:
+    with Closing():
+        assert x[0] < 1e9
+        return np.sum(x)
+
+
 @again(
     "a `try` around `svd`, `eigh` and others that may fail in their own ways",
     "a try holds operations that may fail when the program runs",

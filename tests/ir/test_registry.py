@@ -17,6 +17,7 @@ OF_SCIPY = {
     "fits",
     "joint_distributions",
     "laws",
+    "laws_at_ends",
     "matrix_functions",
     "own_laws",
     "special",
