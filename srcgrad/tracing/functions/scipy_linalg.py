@@ -47,22 +47,32 @@ def scipy_rule(function: Callable[..., Any], finite: str = "", one: bool = False
 
     def register(rule: Rule) -> Rule:
         checked = of_finite(rule, finite.split()) if finite else rule
-        stacked = inspect.getclosurevars(function).nonlocals if one and hasattr(function, "__wrapped__") else {}
-        if "names" in stacked and "ndims" in stacked:  # SciPy's own decorator
-            checked = of_stacks(function.__name__, checked, dict(zip(stacked["names"], stacked["ndims"], strict=True)))
+        ranks = ranks_of_stacks(function) if one else {}
+        if ranks:
+            checked = of_stacks(function.__name__, checked, ranks, list if hasattr(function, "__wrapped__") else tuple)
         FUNCTIONS[function] = checked
         return rule
 
     return register
 
 
+def ranks_of_stacks(function: Callable[..., Any]) -> dict[str, int | str]:
+    """For each argument of which SciPy's function takes stacks the rank of one; nothing where it takes none."""
+    known = inspect.getclosurevars(function).nonlocals if hasattr(function, "__wrapped__") else {}
+    if "names" in known and "ndims" in known:  # SciPy's own decorator
+        return dict(zip(known["names"], known["ndims"], strict=True))
+    return {"a": 2, "b": "1|2"} if SINCE_1_18 and function is scipy.linalg.lstsq else {}
+
+
 MOST: Final = 256
 """Of a stack, whose program has the operations of each."""
 
 
-def of_stacks(name: str, rule: Callable[..., Any], ranks: dict[str, int | str]) -> Callable[..., Any]:
-    """The rule for stacks of the arguments that ``ranks`` names, which are broadcast; as SciPy, several results are a
-    list.
+def of_stacks(
+    name: str, rule: Callable[..., Any], ranks: dict[str, int | str], several: type[list[Any]] | type[tuple[Any, ...]]
+) -> Callable[..., Any]:
+    """The rule for stacks of the arguments that ``ranks`` names, which are broadcast; several results are a list where
+    SciPy's decorator makes one.
     """
     parameters = inspect.signature(rule).parameters
 
@@ -86,7 +96,7 @@ def of_stacks(name: str, rule: Callable[..., Any], ranks: dict[str, int | str]) 
         found = [rule(**{**values, **{key: x[index] for key, x in full.items()}}) for index in np.ndindex(stack)]
         parts = [np.stack(each) for each in (zip(*found, strict=True) if isinstance(found[0], tuple) else [found])]
         shaped = [part.reshape(stack + part.shape[1:]) for part in parts]
-        return shaped[0] if len(shaped) == 1 else shaped
+        return shaped[0] if len(shaped) == 1 else several(shaped)
 
     return call
 

@@ -16,6 +16,7 @@ from srcgrad.tracing.functions.linear_algebra import linalg_dtype
 from srcgrad.tracing.functions.registry import as_array, cast, filled, require
 from srcgrad.tracing.functions.scipy_decompositions import Subset, eigenpairs, eigenvalues
 from srcgrad.tracing.functions.scipy_linalg import (
+    SINCE_1_18,
     adjoint,
     scipy_rule,
     solve_sylvester,
@@ -350,7 +351,7 @@ def khatri_rao(a: Any, b: Any) -> Any:
 def fiedler(a: Any) -> Any:
     x = as_array(a)
     if x.size == 0:  # of which SciPy makes no matrices
-        return x.reshape((0,)).astype(np.float64)
+        return x.reshape((0, 0) if SINCE_1_18 else (0,)).astype(np.float64)
     return np.abs(x[..., :, None] - x[..., None, :])
 
 
