@@ -358,8 +358,7 @@ def complex_slope_of_cotangent(z: Any, n: int) -> Any:
 def polygamma(x: Any, n: int) -> Any:
     """The n-th derivative of digamma, n >= 1: (-1)ⁿ⁺¹ n! zeta(n + 1, x); of negative x by reflection (DLMF 5.15.6).
 
-    SciPy's zeta of a negative x takes a step for each unit up to 0, which for a large one never ends. The n-th
-    derivative of cot(pi x) is a polynomial in it, as that of cot is -(1 + cot²).
+    SciPy's zeta of a negative x takes a step for each unit up to 0, which for a large one never ends.
     """
     if np.iscomplexobj(x):
         return complex_polygamma(x, n)
@@ -369,23 +368,17 @@ def polygamma(x: Any, n: int) -> Any:
     x = np.asarray(x, np.promote_types(dtype, np.float64))
     negative = x < 0
     factor = (-1.0) ** (n + 1)
-    coefficients = [0.0, 1.0]
     for k in range(1, n + 1):
         factor *= k
-        slopes = [power * coefficient for power, coefficient in enumerate(coefficients)][1:]
-        coefficients = [0.0] * (len(slopes) + 2)
-        for power, slope in enumerate(slopes):
-            coefficients[power] -= np.pi * slope
-            coefficients[power + 2] -= np.pi * slope
     value = factor * scipy.special.zeta(n + 1.0, np.where(negative, 1 - x, x))
     inside = np.where(negative & (x > -(2.0**52)), x, 0.0)
     rest = inside - np.rint(inside)
     pole = rest == 0
     angle = np.pi * np.where(pole, 0.25, rest)
     cotangent, turned = np.cos(angle) / np.sin(angle), np.zeros_like(x)
-    for coefficient in reversed(coefficients):
+    for coefficient in reversed(slope_of_cotangent(n)):
         turned = turned * cotangent + coefficient
-    reflected = np.where(pole, factor * np.inf, (-1.0) ** n * value - np.pi * turned)
+    reflected = np.where(pole, factor * np.inf, (-1.0) ** n * value - turned)
     return np.where(negative, reflected, value).astype(dtype)[()]
 
 

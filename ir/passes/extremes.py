@@ -8,6 +8,7 @@ Shares of a tie among many say nothing of which element is which. Of two element
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Final
 
 from srcgrad.ir.core import Builder, Operation, Value
@@ -32,17 +33,9 @@ def extreme_of_two(operation: Operation, builder: Builder) -> Value | None:
     return apply(OF_TWO[operation.op.name], *sides).value
 
 
-rule(
-    "reduce_max([x, y]) -> maximum(x, y)",
-    lambda x: apply("reduce_max", x, axes=(0,)),
-    shape=(2,),
-    kinds="f",
-    limit=True,
-)(extreme_of_two)
-rule(
-    "reduce_min([x, y]) -> minimum(x, y)",
-    lambda x: apply("reduce_min", x, axes=(0,)),
-    shape=(2,),
-    kinds="f",
-    limit=True,
-)(extreme_of_two)
+def example(name: str) -> Callable[[Term], Term]:
+    return lambda x: apply(name, x, axes=(0,))
+
+
+for _name, _other in OF_TWO.items():
+    rule(f"{_name}([x, y]) -> {_other}(x, y)", example(_name), shape=(2,), kinds="f", limit=True)(extreme_of_two)

@@ -13,35 +13,26 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-import numpy as np
-
 from srcgrad.tracing.asked_signatures import Told, asks_for_signatures
 from srcgrad.tracing.bytecode import Refusal, Scope, Step
 from srcgrad.tracing.class_uses import is_asked_about
 from srcgrad.tracing.floating_errors import STATED
-from srcgrad.tracing.frozen import makes_rotations
-from srcgrad.tracing.guard_lines import GuardFunction
 from srcgrad.tracing.imports import Finder, follow_imports
 from srcgrad.tracing.kept_results import is_asked_by_item
 from srcgrad.tracing.lookups import MISSING, is_unbound_cell, module_attribute, state_of
-from srcgrad.tracing.members import ABSENCE, ASKED_FOR, handles, stored_attributes
+from srcgrad.tracing.members import ABSENCE, handles, stored_attributes
 from srcgrad.tracing.purity import (
     METACLASSES,
-    OF_TYPES,
     class_reason,
     hidden_kind,
     impurity,
-    is_factors,
-    is_plain_type,
     is_trusted_module,
-    is_ufunc_method,
-    module_reason,
     static_key,
-    unsteady,
 )
+from srcgrad.tracing.read_attributes import ReadAttributes
 from srcgrad.tracing.rebuild import COPIED, Edge, Hidden, Node, Plan, wrapped_functions
 from srcgrad.tracing.ruled_out import Codes, Reader
-from srcgrad.tracing.unasked import attribute, is_special
+from srcgrad.tracing.unasked import attribute
 
 _MOST_NODES: Final = 512
 
@@ -72,34 +63,18 @@ def classes_in(asked: Any) -> list[type]:
     return [cls for part in found for cls in part] if all(found) else []
 
 
-FEW = 8
-"""So many names that functions lack are asked about one by one."""
-
-
-class Analysis(GuardFunction):
+class Analysis(ReadAttributes):
     """One run of `analyze`: the plan, and the guard function as its lines are found."""
-
-    deep = False
-    """Whether containers, objects and classes are followed: `reach`."""
 
     def __init__(self, is_pure: Callable[[object], bool], floats_static: bool) -> None:
         super().__init__(is_pure, floats_static)
         self.plan = Plan()
-        self.local_attributes: set[str] = set()
-        self.optional: set[str] = set()
-        """Those of which code goes on where an object has none."""
-        self.handling = False
-        """Whether any code handles that an object has no such attribute."""
         self.asked_about: list[type] = []
         """The classes of which nothing is read: it is only asked whether something is of them."""
         # The objects met, by identity; they are alive while the analysis runs, and dropped with it.
-        self.objects: list[Any] = []
         self.node_of: dict[int, int] = {}
         self.namespace_of: dict[int, int] = {}
         self.edge_of: dict[tuple[Any, ...], int] = {}
-        self.classes: set[type] = set()
-        self.handed_on: dict[types.ModuleType, Callable[[str], Refusal]] = {}
-        """The modules that are local values too (defaults, elements, arguments of calls), and how each is refused."""
         self.methods: set[int] = set()
         self.settled: set[tuple[Any, ...]] = set()
         self.asks = False
@@ -217,44 +192,6 @@ class Analysis(GuardFunction):
         for name, value in keywords.items():
             place = f"n{index}.__kwdefaults__[{name!r}]"
             self.read(index, "keyword default", name, value, place, f"default {name} of {label}")
-
-    def _check_local_attributes(self) -> None:
-        names = frozenset(self.local_attributes)
-        for name in sorted(names & self.unsteady):
-            raise Refusal(f"reads the attribute '{name}', which draws or reads the clock or files of what is captured")
-        for cls in self.classes:
-            reason = class_reason(cls, names, constructed=True)
-            if reason is not None:
-                raise Refusal(reason)
-        for module, refused in self.handed_on.items():
-            reason = module_reason(module, names, self.is_pure)
-            if reason is not None:
-                raise refused(reason)
-        for value in self.objects:
-            kinds = functools.partial if self.deep else (types.FunctionType, functools.partial)
-            for name in names & vars(value).keys() if isinstance(value, kinds) else ():
-                raise Refusal(f"reads the attribute '{name}', which the {self.label_of(value)} has")
-
-    def label_of(self, function: Any) -> str:
-        return f"function {function.__name__}" if isinstance(function, types.FunctionType) else "partial"
-
-    def require_absent(self) -> None:
-        """What functions have no attribute of, where code goes on without: ``hasattr(f, "table")`` of a local ``f``."""
-        names = self.optional | (self.local_attributes if self.handling else set())
-        kinds = (types.FunctionType, functools.partial)
-        found = [(k, value) for k, value in enumerate(self.objects if names else ()) if isinstance(value, kinds)]
-        bare: list[str] = []
-        for index, value in found:
-            held, place = vars(value), f"n{index}.__dict__"
-            if len(names) * len(found) <= FEW:
-                for name in sorted(names - held.keys()):
-                    self.require(f"{name!r} not in {place}")
-            elif held:
-                self.require(f"{place}.keys() == {self.constant(frozenset(held))}")
-            else:
-                bare.append(place)
-        if bare:  # most have no attributes at all, which is asked at once: there may be many functions and names
-            self.require(f"not ({' or '.join(bare)})")
 
     # -- nodes, namespaces and their guards
 
@@ -508,40 +445,6 @@ class Analysis(GuardFunction):
                 return
             raise scope.refuse(f"reads '{name}', which can change", step)
         raise scope.refuse(impurity(value, name, home=home), step)
-
-    def _check_attribute(self, step: Step, scope: Scope) -> None:
-        if step.name == "rvs":
-            raise scope.refuse("rvs draws at each call", step)
-        if (
-            is_special(step.name)
-            and step.name not in ("__name__", "__len__", "__doc__")
-            and not step.optional
-            and not (self.deep and step.name in ASKED_FOR)
-            and not step.name == scope.code.co_name == "__new__"
-        ):
-            raise scope.refuse(f"reads the attribute '{step.name}'", step)
-        self.note_attribute(step)
-
-    def note_attribute(self, step: Step) -> None:
-        """Code reads an attribute."""
-        self.local_attributes.add(step.name)
-        if step.optional:
-            self.optional.add(step.name)
-
-    def check_captured_attribute(self, value: Any, name: str, step: Step, scope: Scope) -> None:
-        constant = hidden_kind(value) is not None or isinstance(
-            value, (int, str, bytes, tuple, frozenset, range, slice, np.dtype, np.generic, *OF_TYPES)
-        )
-        other = unsteady(value)
-        if other is not None and step.name in other:
-            raise scope.refuse(f"reads the attribute '{step.name}' of '{name}'", step)
-        if constant or other is not None or is_plain_type(value) or value is None or is_ufunc_method(value, step.name):
-            return
-        if isinstance(value, type) and value.__module__ in ("builtins", "inspect", "itertools"):
-            return
-        if makes_rotations(value, step.name) or is_factors(value):
-            return
-        raise scope.refuse(f"reads the attribute '{step.name}' of '{name}'", step)
 
     def read_global(
         self, index: int, namespace: int, name: str, module: types.ModuleType | None = None, asked: bool = False

@@ -10,6 +10,7 @@ import jax.scipy.special
 import numpy as np
 from jax import lax
 
+from srcgrad.backends.numpy.special_helpers import slope_of_cotangent
 from srcgrad.backends.xla.program import Application
 from srcgrad.backends.xla.tables import (
     Array,
@@ -54,14 +55,8 @@ def digamma(x: Array) -> Array:
 
 
 def cotangent_derivative(x: Array, n: int) -> Array:
-    """The n-th derivative of cot(pi x): a polynomial in c = cot(pi x), as c' = -pi (1 + c**2)."""
-    coefficients = [0.0, 1.0]
-    for _ in range(n):
-        slopes = [k * coefficient for k, coefficient in enumerate(coefficients)][1:]
-        coefficients = [0.0] * (len(slopes) + 2)
-        for k, slope in enumerate(slopes):
-            coefficients[k] -= math.pi * slope
-            coefficients[k + 2] -= math.pi * slope
+    """The n-th derivative of pi cot(pi x): a polynomial in c = cot(pi x)."""
+    coefficients = slope_of_cotangent(n)
     rest = lax.mul(full_like(x, math.pi), lax.sub(x, lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)))
     c = lax.div(lax.cos(rest), lax.sin(rest))
     total = full_like(x, coefficients[-1])
@@ -82,8 +77,7 @@ def polygamma(x: Array, n: int) -> Array:
     zeta = lax.select(lax.gt(mirrored, full_like(x, 1 / np.finfo(x.dtype).eps)), tail, zeta)
     zeta = lax.select(lax.eq(x, full_like(x, 0)), full_like(x, np.inf), zeta)
     found = lax.mul(full_like(x, factor), zeta)
-    swung = lax.mul(full_like(x, math.pi), cotangent_derivative(x, n))
-    reflected = lax.sub(lax.mul(full_like(x, (-1.0) ** n), found), swung)
+    reflected = lax.sub(lax.mul(full_like(x, (-1.0) ** n), found), cotangent_derivative(x, n))
     at_pole = full_like(x, math.copysign(math.inf, factor))
     return lax.select(lax.bitwise_and(negative, is_pole(x)), at_pole, lax.select(negative, reflected, found))
 
