@@ -148,6 +148,7 @@ NOTATIONS = frozenset({("json", "loads"), ("json", "dumps"), ("ast", "literal_ev
 MASKS = frozenset({"isMaskedArray", "is_masked", "getmask", "getmaskarray"})
 """What is asked of an array that may be a masked one, of ``np.ma``, which is imported by those who use it."""
 DATES = frozenset({np.busday_count, np.busday_offset, np.is_busday, np.datetime_as_string, np.datetime_data})
+ALWAYS_PURE = frozenset().union(SAFE_BUILTINS, CONSTRUCTORS, ARITHMETIC, SEQUENCE_TOOLS, ITERATORS, CONTEXTS, DATES)
 
 
 TABLES = frozenset({"scipy.constants._codata"})
@@ -171,13 +172,11 @@ def is_pure(thing: object) -> bool:
     kinds = (types.FunctionType, types.BuiltinFunctionType, type, functools._lru_cache_wrapper)
     if isinstance(thing, kinds) or is_multimethod(thing):
         load_scipy_rules(thing)
-    if any(is_among(thing, known) for known in (SAFE_BUILTINS, FUNCTIONS, CONSTRUCTORS, PURE_FUNCTIONS)):
-        return True
-    if any(is_among(thing, known) for known in (ARITHMETIC, SEQUENCE_TOOLS, ITERATORS, CONTEXTS)):
+    if is_among(thing, ALWAYS_PURE) or is_among(thing, FUNCTIONS) or is_among(thing, PURE_FUNCTIONS):
         return True
     if isinstance(thing, types.FunctionType) and thing.__module__ in TABLES:
         return True
-    if is_among(thing, DATES) or takes_constants(thing):
+    if takes_constants(thing):
         return True
     if isinstance(thing, np.ufunc):
         return has_rule(thing)
@@ -242,6 +241,22 @@ def code_of(function: Any) -> Hashable:
     if code is None:
         code = attribute(function, "__srcgrad_code__")
     return attribute(attribute(type(function), "__call__"), "__code__") if code is None else code
+
+
+def lasting(function: Any) -> Hashable:
+    """What stands for a function among what is learned: its code, or itself if it is one of NumPy's or Python's in C.
+
+    A method of the user's array would keep the array.
+    """
+    own: Hashable = function
+    code = code_of(function)
+    if code is None and (has_rule(function) if type(function) is np.ufunc else is_of_a_module(function)):
+        return own
+    return code
+
+
+def is_of_a_module(function: Any) -> bool:
+    return isinstance(function, types.BuiltinFunctionType) and isinstance(function.__self__, types.ModuleType)
 
 
 class Table:

@@ -24,7 +24,7 @@ import numpy as np
 from srcgrad.backends.base import backend as find_backend
 from srcgrad.boundary import Changed, as_unsupported, described, reported
 from srcgrad.building import Building, Contents, Job, Program
-from srcgrad.cache import PROGRAMS, Known, code_of, find_captures, learned, the_same, watching
+from srcgrad.cache import PROGRAMS, Known, find_captures, lasting, learned, the_same, watching
 from srcgrad.compiler import Runner, backend_name, inlined
 from srcgrad.errors import ArgumentError, SrcgradError, UnsupportedError
 from srcgrad.ir.errors import prune_traceback
@@ -110,7 +110,7 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
         """Begin with what calls of other objects with this transform of the same code have found."""
         self.turned = False
         """Whether calls have found that what the function reads can be watched in converted code alone."""
-        self.learned = found = learned(code_of(self.f), type(self), self.backend, self.options)
+        self.learned = found = learned(lasting(self.f), type(self), self.backend, self.options)
         self.fast: dict[tuple[Any, ...], tuple[Known | Together, Program]] = found.fast.copy()
         self.answered: dict[Runner, int] = {}
         if found.tables:

@@ -13,6 +13,8 @@ from typing import Any
 __all__ = ["attribute", "defers", "is_among", "is_special"]
 
 _STANDARD = types.WrapperDescriptorType
+OF_PYTHON = frozenset({types.FunctionType, types.BuiltinFunctionType, types.CodeType})
+"""Classes whose objects run no code of the user's when they are asked for an attribute."""
 STANDS = "__srcgrad_use__"
 """In the class of a copy that stands for one of several objects: how it notes that it is read, which this is not."""
 
@@ -25,6 +27,8 @@ def attribute(thing: Any, name: str, default: Any = None) -> Any:
     >>> attribute(Settings(), "__self__") is None, attribute([].append, "__self__")
     (True, [])
     """
+    if type(thing) in OF_PYTHON:
+        return getattr(thing, name, default)
     if STANDS in type(thing).__dict__:
         return plain(thing, name, default)
     made_up = False  # whether there is a `__getattr__`

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import sys
 import threading
 import weakref
@@ -234,6 +235,23 @@ def test_tables_that_hold_transforms_stay_with_their_object() -> None:
     assert not f.learned.tables
     watched = weakref.ref(array)
     del array, f
+    gc.collect()
+    assert watched() is None
+
+
+@pytest.mark.parametrize("function", [np.sin, math.sin])
+def test_transforms_of_a_function_in_c_made_anew_begin_with_what_is_learned(function: Any) -> None:
+    served(sg.grad(function, backend="llvm"), 0.5)
+    assert sg.grad(function, backend="llvm").tables
+
+
+@pytest.mark.filterwarnings("ignore:sum is traced again")
+def test_what_is_learned_of_an_arrays_method_does_not_hold_the_array() -> None:
+    array = X.copy()
+    for _ in range(SERVED_FROM):
+        sg.jit(array.sum, backend="llvm")()
+    watched = weakref.ref(array)
+    del array
     gc.collect()
     assert watched() is None
 
