@@ -30,6 +30,7 @@ from srcgrad.tracing.functions.laws import (
     undefined,
 )
 from srcgrad.tracing.functions.laws_at_ends import AT_ENDS
+from srcgrad.tracing.functions.laws_pearson import PEARSON
 from srcgrad.tracing.functions.own_laws import asked, law_of, own, statistic
 from srcgrad.tracing.functions.registry import scalar_if_rank0
 from srcgrad.tracing.trace import NeedsConcrete
@@ -288,6 +289,7 @@ LAWS: Final[dict[str, Law]] = {
         lambda y, c: np.log1p(-c * c) - LOG_2PI - np.log(1.0 + c * c - 2.0 * c * np.cos(y)), wrapped_cauchy_below,
         lambda y, c: 1.0 - wrapped_cauchy_below(y, c), wrapped_cauchy_quantile, allowed=lambda c: (c > 0) & (c < 1),
     ),
+    "pearson3": PEARSON,
     **FURTHER,
 }  # fmt: skip
 PROBABILITIES: Final = frozenset({"p"})

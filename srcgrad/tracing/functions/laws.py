@@ -198,54 +198,6 @@ def log_gamma_quantile(place: Any, power: Any, c: Any) -> Any:
     return np.where(far, (power + sc.gammaln(c + 1.0)) / c, np.log(np.where(far, 1.0, place)))
 
 
-NOT_SKEW: Final = 0.000016
-"""Below this skewness SciPy takes Pearson's law for the normal one."""
-
-
-def skewed(formula: Formula, flat: Formula) -> Formula:
-    """Of Pearson's law: a formula of a place of its gamma law, the shape of that and the skewness; and ``flat`` of what
-    the skewness is away from the number that it is, whose value is the normal law's, where that is too small."""
-
-    def chosen(y: Any, skew: Any) -> Any:
-        small = np.abs(skew) < NOT_SKEW
-        s = np.where(small, 1.0, skew)
-        return np.where(small, flat(y, np.where(small, skew - held(as_tracer(skew)), 0.0)), formula(y, 4.0 / s**2, s))
-
-    return chosen
-
-
-def gamma_log_density(u: Any, a: Any) -> Any:
-    return sc.xlogy(a - 1.0, u) - u - sc.gammaln(a)
-
-
-def on_gamma(formula: Formula) -> Formula:
-    """Of the place that a place of Pearson's law is in its gamma law."""
-    return lambda y, a, s: formula(np.where(y * s + 2.0 > 0, 2.0 * (y * s + 2.0), 0.0) / s**2, a, s)
-
-
-def flat_log_density(y: Any, s: Any) -> Any:
-    """The first terms of Edgeworth's series, of a third cumulant s and a fourth 1.5 s², as those of the gamma law."""
-    cube, fourth = y**3 - 3 * y, y**4 - 6 * y**2 + 3
-    sixth = y**6 - 15 * y**4 + 45 * y**2 - 15
-    return -(y**2) / 2 - LOG_2PI / 2 + np.log1p(s / 6 * cube + s**2 * (fourth / 16 + sixth / 72))
-
-
-def flat_mass(y: Any, s: Any) -> Any:
-    """What the terms of it add to the mass below."""
-    fifth = y**5 - 10 * y**3 + 15 * y
-    return -np.exp(-(y**2) / 2 - LOG_2PI / 2) * (s / 6 * (y**2 - 1) + s**2 * ((y**3 - 3 * y) / 16 + fifth / 72))
-
-
-def flat_quantile(z: Any, s: Any) -> Any:
-    """Cornish's and Fisher's series, of the normal law's quantile."""
-    return z + s / 6 * (z**2 - 1) + s**2 * ((z**3 - 3 * z) / 16 - (2 * z**3 - 5 * z) / 36)
-
-
-def either(first: Formula, second: Formula) -> Formula:
-    """For positive skewness, and for negative one."""
-    return lambda u, a, s: np.where(s > 0, first(a, u), second(a, u))
-
-
 def generalized_hyperbolic_log_density(y: Any, p: Any, a: Any, b: Any) -> Any:
     rest = (a + b) * (a - b)
     root, size = np.sqrt(rest), np.hypot(1.0, y)
@@ -561,20 +513,6 @@ FURTHER: Final[dict[str, Law]] = {
         ("lambda_",), 0.0, INF, 1.0, lambda k, rate: np.log(-np.expm1(-rate)) - rate * k,
         lambda k, rate: -np.expm1(-rate * (k + 1)), lambda k, rate: np.exp(-rate * (k + 1)), None, None,
         lambda k, rate: -rate * (k + 1), discrete=True,
-    ),
-    "pearson3": Law(
-        ("skew",), -INF, INF, 0.0,
-        skewed(
-            on_gamma(lambda u, a, s: np.where(u > 0, np.log(np.abs(2.0 / s)) + gamma_log_density(u, a), -INF)),
-            flat_log_density,
-        ),
-        skewed(on_gamma(either(sc.gammainc, sc.gammaincc)), lambda y, s: sc.ndtr(y) + flat_mass(y, s)),
-        skewed(on_gamma(either(sc.gammaincc, sc.gammainc)), lambda y, s: sc.ndtr(-y) - flat_mass(y, s)),
-        skewed(
-            lambda q, a, s: s / 2.0 * either(sc.gammaincinv, sc.gammainccinv)(q, a, s) - 2.0 / s,
-            lambda q, s: flat_quantile(sc.ndtri(q), s),
-        ),
-        allowed=lambda skew: np.isfinite(skew),
     ),
     "genhyperbolic": Law(
         ("p", "a", "b"), -INF, INF, 0.0, generalized_hyperbolic_log_density, None, None,
