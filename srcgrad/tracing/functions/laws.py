@@ -487,7 +487,7 @@ FURTHER: Final[dict[str, Law]] = {
     "truncexpon": Law(
         ("b",), 0.0, INF, 0.1, lambda y, b: -y - np.log(-np.expm1(-b)), lambda y, b: np.expm1(-y) / np.expm1(-b),
         lambda y, b: (np.exp(-b) - np.exp(-y)) / np.expm1(-b), lambda q, b: -np.log1p(q * np.expm1(-b)),
-        support=lambda b: (0.0 * b, b),
+        support=lambda b: (0.0, b),
     ),
     "rice": Law(
         ("b",), 0.0, INF, 1.0, lambda y, b: np.log(y) - (y - b) ** 2 / 2 + log_scaled_i0(y * b),

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.special as sc
 
 from srcgrad.ir.passes.log_terms import Logs, vanishing
+from srcgrad.tracing.functions import laws_truncated
 from srcgrad.tracing.functions.laws import Formula, Law
 from srcgrad.tracing.trace import current_span, current_trace
 from srcgrad.tracing.tracer import as_tracer, from_value
@@ -227,6 +228,10 @@ AT_ENDS: Final[dict[str, Callable[[Law], Law]]] = {
     "halfgennorm": near_zero(None, half_generalized_normal_near),
     "semicircular": semicircle,
     "argus": argus,
+    "boltzmann": laws_truncated.boltzmann,
+    "truncexpon": laws_truncated.exponential,
+    "truncpareto": laws_truncated.pareto,
+    "truncweibull_min": laws_truncated.weibull,
     "mielke": mielke,
     "recipinvgauss": lambda law: law._replace(positive=True),
 }
