@@ -95,6 +95,8 @@ def test_values_are_scipys(name: str, method: str) -> None:
         with np.errstate(all="ignore"):
             expected = f(places(name, method), *given)
             found = sg.jit(f)(places(name, method), *given)
+        if (name, method, given) == ("triang", "logsf", parameters(name)):  # SciPy's 1 - cdf is rounded to 0 at 1.4
+            expected[PLACES == 1.4] = np.log((1 - (1.4 - given[1]) / given[2]) ** 2 / (1 - given[0]))
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-14)
 
 

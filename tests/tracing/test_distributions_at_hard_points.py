@@ -21,6 +21,18 @@ HARD: dict[str, tuple[Any, float, float, float]] = {
     "truncweibull": (lambda c: st.truncweibull_min.logsf(30.0, c, 29.0, 31.0), 2.0, -229.1818504773, -875.498371335),
     "truncexpon without end": (lambda y: st.truncexpon.logpdf(y, np.inf), 2.0, -1.0, 0.0),
     "boltzmann": (lambda rate: st.boltzmann.pmf(0, rate, 10), 1e-8, 0.4500000119999999, 1.1999999797499985),
+    "semicircular": (st.semicircular.logcdf, -1 + 1e-12, 1500033183314.1042, -1.5000663673625967e24),
+    "skewcauchy": (lambda a: st.skewcauchy.logsf(1e12, a), 0.5, 4 / 3, -8 / 9),
+    "trapezoid": (lambda d: st.trapezoid.logsf(1 - 1e-10, 0.3, d), 0.5, 7 / 6, 4.694444444444445),
+    "triang": (lambda c: st.triang.logsf(1 - 1e-10, c), 0.2, 1.25, 1.5625),
+    "wrapcauchy": (lambda y: st.wrapcauchy.logpdf(y, 1 - 1e-9), 2e-9, -800000008.890218, 2.4000000977923994e17),
+    "powernorm": (lambda x: st.powernorm.logcdf(x, 2.0), -40.0, 40.02496884720726, -0.9993773316214086),
+    "binom": (lambda p: st.binom.logsf(100, 200, p), 0.01, 10000.999706120147, -1010098.0312258154),
+    "truncexpon.mean": (st.truncexpon.mean, 1e-6, 0.4999998333333333, -1 / 6),
+    "truncpareto.entropy": (lambda b: st.truncpareto.entropy(b, 4.0), 1e-6, -0.16015116479039, -0.16015097386134),
+    "boltzmann.var": (lambda rate: st.boltzmann.var(rate, 10), 1e-4, -0.008332499338625034, -83.32498015875174),
+    "boltzmann.mean": (lambda rate: st.boltzmann.mean(rate, 5), 40.0, -4.248354255291589e-18, 4.248354255291589e-18),
+    "loguniform.var": (lambda b: st.loguniform.var(1.0, b), 1.000001, 1.6666666665295e-07, 0.16666666666665),
 }  # fmt: skip
 """A function, a place, and the first and the second derivative there."""
 

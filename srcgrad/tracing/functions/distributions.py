@@ -92,12 +92,22 @@ def binomial_below(k: Any, n: Any, p: Any) -> Any:
     return np.where(k < n, sc.betainc(rest, k + 1.0, 1.0 - p), 1.0)
 
 
+def binomial_above(k: Any, n: Any, p: Any) -> Any:
+    rest = np.where(k < n, n - k, 1.0)
+    return np.where(k < n, sc.betainc(k + 1.0, rest, p), 0.0)
+
+
 def negative_binomial_log_density(k: Any, n: Any, p: Any) -> Any:
     return sc.gammaln(n + k) - sc.gammaln(k + 1) - sc.gammaln(n) + n * np.log(p) + sc.xlog1py(k, -p)
 
 
 def negative_binomial_powers(k: Any, n: Any, p: Any) -> Any:
     return np.exp(sc.gammaln(n + k) - sc.gammaln(k + 1) - sc.gammaln(n)) * p**n * (1.0 - p) ** k
+
+
+def wrapped_cauchy_width(y: Any, c: Any) -> Any:
+    """log((1 + c**2 - 2 c cos(y))/(1 - c)), of squares: c near 1 has no digits of the difference."""
+    return np.log((1 - c) + 4 * c / (1 - c) * np.sin(y / 2) ** 2)
 
 
 def wrapped_cauchy_below(y: Any, c: Any) -> Any:
@@ -241,13 +251,12 @@ LAWS: Final[dict[str, Law]] = {
     ),
     "bernoulli": Law(
         ("p",), 0.0, 1.0, 0.0, lambda k, p: binomial_log_density(k, 1, p), lambda k, p: binomial_below(k, 1, p),
-        lambda k, p: 1.0 - binomial_below(k, 1, p), discrete=True,
+        lambda k, p: binomial_above(k, 1, p), discrete=True,
         powers=lambda k, p: binomial_powers(k, 1, p),
     ),
     "binom": Law(
-        ("n", "p"), 0.0, INF, 0.0, binomial_log_density, binomial_below,
-        lambda k, n, p: 1.0 - binomial_below(k, n, p), discrete=True, bounded=True, powers=binomial_powers,
-        allowed=lambda n, p: is_count(n) & (p >= 0) & (p <= 1),
+        ("n", "p"), 0.0, INF, 0.0, binomial_log_density, binomial_below, binomial_above, discrete=True, bounded=True,
+        powers=binomial_powers, allowed=lambda n, p: is_count(n) & (p >= 0) & (p <= 1),
     ),
     "geom": Law(
         ("p",), 1.0, INF, 1.0, lambda k, p: sc.xlog1py(k - 1, -p) + np.log(p),
@@ -286,7 +295,7 @@ LAWS: Final[dict[str, Law]] = {
     ),
     "wrapcauchy": Law(
         ("c",), 0.0, 2 * np.pi, 1.0,
-        lambda y, c: np.log1p(-c * c) - LOG_2PI - np.log(1.0 + c * c - 2.0 * c * np.cos(y)), wrapped_cauchy_below,
+        lambda y, c: np.log1p(c) - LOG_2PI - wrapped_cauchy_width(y, c), wrapped_cauchy_below,
         lambda y, c: 1.0 - wrapped_cauchy_below(y, c), wrapped_cauchy_quantile, allowed=lambda c: (c > 0) & (c < 1),
     ),
     "pearson3": PEARSON,

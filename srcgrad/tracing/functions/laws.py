@@ -216,6 +216,12 @@ def triangle_below(y: Any, c: Any) -> Any:
     return np.where(rising, y**2 / np.where(rising, c, 1.0), 1 - falling)
 
 
+def triangle_above(y: Any, c: Any) -> Any:
+    rising = (y < c) | (c == 1)
+    falling = (1 - y) ** 2 / np.where(rising, 1.0, 1 - c)
+    return np.where(rising, 1 - y**2 / np.where(rising, c, 1.0), falling)
+
+
 def exponential_part(y: Any, k: Any) -> Any:
     """The logarithm of what an exponential tail adds to a normal distribution."""
     return (0.5 / k - y) / k + sc.log_ndtr(y - 1 / k)
@@ -405,7 +411,7 @@ FURTHER: Final[dict[str, Law]] = {
     ),
     "triang": Law(
         ("c",), 0.0, 1.0, 0.5, lambda y, c: np.log(triangle(y, c)), triangle_below,
-        lambda y, c: 1 - triangle_below(y, c),
+        triangle_above,
         lambda q, c: np.where(q < c, np.sqrt(c * q), 1 - np.sqrt((1 - c) * (1 - q))),
         allowed=lambda c: (c >= 0) & (c <= 1), powers=triangle,
     ),

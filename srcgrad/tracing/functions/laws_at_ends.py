@@ -130,16 +130,11 @@ def half_generalized_normal_near(y: Any, beta: Any) -> Any:
     return gamma_near(y, 1 / beta, 1.0, beta)
 
 
-END: Final = float(4 * np.sqrt(2.0) / (3 * np.pi))
-
-
 def semicircle_below(y: Any) -> Any:
-    """At an end its slope is the difference of two infinite ones, and it itself the power 3/2 of the distance."""
-    end = np.abs(y) == 1
-    inside, distance = np.where(end, 0.0, y), np.where(end, 1 - np.where(y < 0, -y, y), 0.0)
-    power = END * distance**1.5
-    plain = 0.5 + (inside * np.sqrt(1 - inside * inside) + np.arcsin(inside)) / np.pi
-    return np.where(end, np.where(y < 0, power, 1 - power), plain)
+    """Its formula is the difference of two that are nearly equal, of which nothing is left near an end."""
+    left = y < 0
+    tail = sc.betainc(1.5, 1.5, (1 - np.where(left, -y, y)) / 2)
+    return np.where(left, tail, 1 - tail)
 
 
 def argus_above(y: Any, chi: Any) -> Any:
@@ -207,9 +202,63 @@ def mielke(law: Law) -> Law:
 
 def semicircle(law: Law) -> Law:
     return law._replace(
-        below=semicircle_below, above=lambda y: semicircle_below(-y), log_below=lambda y: np.log(semicircle_below(y)),
-        log_above=lambda y: np.log(semicircle_below(-y)),
+        below=semicircle_below, above=lambda y: semicircle_below(-y), log_below=None, log_above=None,
     )  # fmt: skip
+
+
+def skew_cauchy(law: Law) -> Law:
+    """Each side by what is left in its tail."""
+
+    def below(y: Any, a: Any) -> Any:
+        left: Any = y <= 0
+        size = np.where(left, 1 - a, 1 + a)
+        tail = size * np.arctan2(1.0, np.where(left, -y, y) / size) / np.pi
+        return np.where(left, tail, 1 - tail)
+
+    def above(y: Any, a: Any) -> Any:
+        return below(-y, -a)
+
+    def quantile(q: Any, a: Any) -> Any:
+        left = q < (1 - a) / 2
+        size = np.where(left, 1 - a, 1 + a)
+        t = np.where(left, q, 1 - q) / size
+        far: Any = t < 0.25
+        tangent = np.tan(np.pi * np.where(far, t, 0.5 - t))
+        return np.where(left, -size, size) * np.where(far, 1 / tangent, tangent)
+
+    return law._replace(
+        below=below, above=above, log_below=None, log_above=None, quantile=quantile,
+        upper_quantile=lambda q, a: -quantile(q, -a),
+    )  # fmt: skip
+
+
+def trapezium(law: Law) -> Law:
+    def above(y: Any, c: Any, d: Any) -> Any:
+        rising, falling = y < c, y > d
+        rise = 1 - y**2 / np.where(rising, c, 1.0) / (d - c + 1)
+        fall = (1 - y) ** 2 / np.where(falling, 1 - d, 1.0) / (d - c + 1)
+        return np.where(rising, rise, np.where(falling, fall, (1 + d - 2 * y) / (d - c + 1)))
+
+    return law._replace(above=above, log_below=None, log_above=None)
+
+
+def log_power_below(z: Any, c: Any) -> Any:
+    """log(1 - (1 - p)**c) of the normal law's p = ndtr(z): by logarithms of p alone far to the left, where p is 0."""
+    p = sc.ndtr(z)
+    small: Any = p < 1e-8
+    ratio = np.where(small, 1 + p / 2, sc.log_ndtr(-np.where(small, 0.0, z)) / -np.where(small, 1.0, p))
+    exponent = c * sc.log_ndtr(-z)
+    likely = exponent < -0.7
+    found = np.log(c) + sc.log_ndtr(z) + np.log(ratio) + np.log(sc.exprel(np.where(likely, 0.0, exponent)))
+    return np.where(likely, np.log1p(-np.exp(exponent)), found)
+
+
+def power_normal(law: Law) -> Law:
+    return law._replace(log_below=log_power_below)
+
+
+def power_lognormal(law: Law) -> Law:
+    return law._replace(log_below=lambda y, c, s: log_power_below(np.log(y) / s, c))
 
 
 def argus(law: Law) -> Law:
@@ -226,7 +275,11 @@ AT_ENDS: Final[dict[str, Callable[[Law], Law]]] = {
     "exponweib": near_zero(exponentiated_weibull_density_near, exponentiated_weibull_near),
     "gengamma": near_zero(generalized_gamma_density_near, generalized_gamma_near),
     "halfgennorm": near_zero(None, half_generalized_normal_near),
+    "powerlognorm": power_lognormal,
+    "powernorm": power_normal,
     "semicircular": semicircle,
+    "skewcauchy": skew_cauchy,
+    "trapezoid": trapezium,
     "argus": argus,
     "boltzmann": laws_truncated.boltzmann,
     "truncexpon": laws_truncated.exponential,

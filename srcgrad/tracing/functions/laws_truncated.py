@@ -7,12 +7,13 @@ The exponential law has a rate r, negative where it rises, and its places are th
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, Final
 
 import numpy as np
 import scipy.special as sc
 
-from srcgrad.tracing.functions.laws import Law, bent
+from srcgrad.tracing.functions.laws import Formula, Law, bent
 
 
 def parts_of_mass(u: Any, r: Any) -> tuple[Any, Any, Any]:
@@ -149,3 +150,78 @@ def boltzmann(law: Law) -> Law:
         below=lambda *given: below(*parts(*given)), above=lambda *given: above(*parts(*given)),
         log_below=lambda *given: log_below(*parts(*given)), log_above=lambda *given: log_above(*parts(*given)),
     )  # fmt: skip
+
+
+# --- means, variances and entropies -----------------------------------------------------------------------------------
+
+BERNOULLI: Final = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
+"""The numbers B_2, B_4 and so on, of w/(exp(w) - 1)."""
+FLAT: Final = 1.0
+"""Below this rate on a length of 1 means and variances are found by series."""
+
+
+def mean_of_unit(w: Any) -> Any:
+    """1/w - 1/(exp(w) - 1): the mean of the law of the rate w on the length 1."""
+    flat = np.abs(w) < FLAT
+    near, far = np.where(flat, w, 0.0), np.where(flat, 1.0, w)
+    series = [0.0] * (2 * len(BERNOULLI))
+    series[0] = 0.5
+    series[1::2] = [-b / math.factorial(2 * k + 2) for k, b in enumerate(BERNOULLI)]
+    return np.where(flat, np.polynomial.polynomial.polyval(near, series), 1 / far - 1 / np.expm1(far))
+
+
+def variance_of_unit(w: Any) -> Any:
+    """What it falls by with w."""
+    flat = np.abs(w) < FLAT
+    near, size = np.where(flat, w, 0.0), np.where(flat, 1.0, np.where(w < 0, -w, w))
+    series = [0.0] * (2 * len(BERNOULLI) - 1)
+    series[0::2] = [b * (2 * k + 1) / math.factorial(2 * k + 2) for k, b in enumerate(BERNOULLI)]
+    far = 1 / size**2 - np.exp(-size) / np.expm1(-size) ** 2
+    return np.where(flat, np.polynomial.polynomial.polyval(near, series), far)
+
+
+def spread_of_exponential(v: Any) -> Any:
+    """The variance of exp(v u) where u lies anywhere between 0 and 1."""
+    h = v / 2
+    flat = h < FLAT
+    near, far = np.where(flat, h, 0.0), np.where(flat, 1.0, h)
+    series = [0.0 if k % 2 else k / math.factorial(k + 1) for k in range(17)]
+    rest = np.where(flat, np.polynomial.polynomial.polyval(near, series), np.cosh(far) - np.sinh(far) / far)
+    return sc.exprel(v) * np.exp(h) * rest
+
+
+def pareto_entropy(b: Any, c: Any) -> Any:
+    v = np.log(c)
+    return (1 + b) * v * mean_of_unit(b * v) + log_mass(v, np.abs(b)) + np.where(b < 0, -b * v, 0.0)
+
+
+def boltzmann_mean(rate: Any, n: Any) -> Any:
+    """That of the counts without end, less what the end takes; where the rate is low both are large."""
+    low = rate < FLAT
+    near, far = np.where(low, rate, 0.0), np.where(low, 1.0, rate)
+    apart = 1 / np.expm1(far) - n / np.expm1(n * far)
+    return np.where(low, n * mean_of_unit(near * n) - mean_of_unit(near), apart)
+
+
+def boltzmann_variance(rate: Any, n: Any) -> Any:
+    low = rate < FLAT
+    near, far = np.where(low, rate, 0.0), np.where(low, 1.0, rate)
+    apart = np.exp(-far) / np.expm1(-far) ** 2 - n**2 * np.exp(-n * far) / np.expm1(-n * far) ** 2
+    return np.where(low, n**2 * variance_of_unit(near * n) - variance_of_unit(near), apart)
+
+
+LOG_UNIFORM: Final = (
+    lambda a, b: a * sc.exprel(distance(a, b)),
+    lambda a, b: a**2 * spread_of_exponential(distance(a, b)),
+)
+MOMENTS: Final[dict[str, tuple[Formula, Formula]]] = {
+    "truncexpon": (lambda b: b * mean_of_unit(b), lambda b: b**2 * variance_of_unit(b)),
+    "boltzmann": (boltzmann_mean, boltzmann_variance),
+    "loguniform": LOG_UNIFORM,
+    "reciprocal": LOG_UNIFORM,
+}
+"""Mean and variance."""
+ENTROPIES: Final[dict[str, Formula]] = {
+    "truncexpon": lambda b: b * mean_of_unit(b) + log_mass(b, 1.0),
+    "truncpareto": pareto_entropy,
+}

@@ -18,6 +18,7 @@ import scipy.stats
 
 from srcgrad.errors import UnsupportedError
 from srcgrad.tracing.conversion.convert import convert
+from srcgrad.tracing.functions import laws_truncated
 from srcgrad.tracing.functions.laws import INF, Formula, Law
 from srcgrad.tracing.functions.laws_at_ends import AT_ENDS, of_logarithm
 from srcgrad.tracing.hosts import ask
@@ -29,8 +30,9 @@ MOMENTS: Final[dict[str, tuple[Formula, Formula]]] = {
         lambda b, c: pareto_moment(1, b, c),
         lambda b, c: pareto_moment(2, b, c) - pareto_moment(1, b, c) ** 2,
     ),
+    **laws_truncated.MOMENTS,
 }
-"""Mean and variance where SciPy's formulas are in C, or others where a shape is a whole number."""
+"""Mean and variance where SciPy's formulas are in C, others where a shape is a whole number, or cancel."""
 DEVIATIONS: Final[dict[str, Formula]] = {
     "binom": lambda n, p: np.sqrt(n * p) * np.sqrt(1.0 - p),
     "bernoulli": lambda p: np.sqrt(p) * np.sqrt(1.0 - p),
@@ -48,7 +50,7 @@ GENERIC: Final = (scipy.stats.rv_continuous, scipy.stats.rv_discrete)
 def pareto_moment(order: int, b: Any, c: Any) -> Any:
     """The integral of x**order over the density b x**(-b - 1)/(1 - c**-b) from 1 to c, also where b is the order."""
     width = np.log(c)
-    return b * width * sc.exprel((order - b) * width) / -np.expm1(-b * width)
+    return sc.exprel((order - b) * width) / sc.exprel(-b * width)
 
 
 def own(distribution: Any, *names: str) -> Formula | None:
@@ -201,7 +203,7 @@ def statistic(distribution: Any, kind: str, given: Any) -> Any:
     if kind in ("var", "std"):
         spread = moment_of(distribution, 2, shapes)
         return spread * given.scale**2 if kind == "var" else np.sqrt(spread) * given.scale
-    formula: Callable[..., Any] | None = own(distribution, "_entropy")
+    formula: Callable[..., Any] | None = laws_truncated.ENTROPIES.get(distribution.name, own(distribution, "_entropy"))
     if formula is None:
         raise UnsupportedError(
             f"scipy.stats.{distribution.name} has no formula for its entropy",
