@@ -21,7 +21,6 @@ from srcgrad.ir.opdef import (
     Term,
     Zero,
 )
-from srcgrad.ir.ops.elementary import held_at_infinity
 
 
 def share(wins: Term, loses: Term, one: Term, side: int = 1) -> Term:
@@ -109,10 +108,14 @@ class Arctan2(Elementwise):
     intervals = ((-2.0, 2.0), (0.5, 2.0))
 
     def partial(self, index: int, result: Term, *operands: Term) -> Operand:
-        """x/(x²+y²) and -y/(x²+y²); dividing twice by the length avoids overflow."""
-        y, x = map(held_at_infinity, operands)
+        """x/(x²+y²) and -y/(x²+y²); dividing twice by the length avoids overflow.
+
+        0 where an operand is infinite, whatever number the other one is.
+        """
+        y, x = operands
         length = REGISTRY["hypot"](y, x)
-        return (x if index == 0 else -y) / length / length
+        slope = (x if index == 0 else -y) / length / length
+        return REGISTRY["select"](REGISTRY["is_inf"](length) & (x == x) & (y == y), 0.0, slope)
 
 
 class Logaddexp(Elementwise):

@@ -22,11 +22,20 @@ LOOKED, MANY = 64, 16
 """How many ops a factor is looked for through, and how many a value may have."""
 LARGE: Final = 1 << 22
 """How many numbers may stand beside slopes that are summed over."""
+MIXED_LARGE: Final = 1 << 14
+"""How many where an op that mixes them is applied to each."""
 TERMS: Final = frozenset({"add", "sub", "select", "complex"})
 PLAIN: Final = frozenset({"neg", "cast", "div", "real", "imag", "conj"})
 MOVES: Final = frozenset({"broadcast", "reduce_sum", "reshape", "transpose", "slice", "cumsum", "reverse"})
 PARTS: Final = frozenset({"slice_set", "concatenate"})
 INDEXED: Final = frozenset({"gather", "scatter_add", "scatter_set"})
+MIXED: Final = {
+    **dict.fromkeys(("fft", "ifft", "rfft", "irfft", "take_along_axis", "add_along_axis"), (0,)),
+    "convolve": (0, 1),
+    "solve": (1,),
+    "triangular_solve": (1,),
+}
+"""Ops whose results are sums along axes, with the operands that they are linear in, one at a time."""
 
 SUMMED: Final = -1
 
@@ -91,9 +100,9 @@ class Slopes:
             return self.of(operands[0], depth)
         if name == "mul" or name in TERMS:
             return NONE.union(*[self.of(operand, depth) for operand in operands])
-        if name in MOVES or name in PARTS or name in INDEXED or name == "dot_general":
+        if name in MOVES or name in PARTS or name in INDEXED or name in MIXED or name == "dot_general":
             found: set[Slope] = set()
-            for position, operand in enumerate(operands):
+            for position, operand in followed(made):
                 found.update(moved(made, position, slope) for slope in self.of(operand, depth))
             return frozenset(found)
         return NONE
@@ -135,12 +144,12 @@ class Slopes:
         assert made is not None
         extra = tuple(slope_shape(slope)[place] for place in summed(slope))
         shape = (*value.type.shape, *extra)
-        if size_of(shape) > LARGE:
+        if size_of(shape) > (MIXED_LARGE if made.op.name in MIXED else LARGE):
             return None
         if made.op.name in LEAVES:
             return Term(builder, value).like(self.kink_of(made)[1])
         parts: list[Term | None] = []
-        for position, operand in enumerate(made.operands[:1] if made.op.name in PLAIN else made.operands):
+        for position, operand in followed(made):
             for inner in self.of(operand):
                 if moved(made, position, inner) == slope:
                     factor = self.beside(builder, operand, inner)
@@ -166,6 +175,12 @@ class Slopes:
                 found = builder.emit(made.op, operands, made.attrs)
             self.numbers[value, kink] = found
         return found
+
+
+def followed(made: Operation) -> list[tuple[int, Value]]:
+    """The operands, by position, whose slopes are factors of the result."""
+    positions = (0,) if made.op.name in PLAIN else MIXED.get(made.op.name, range(len(made.operands)))
+    return [(position, made.operands[position]) for position in positions]
 
 
 def number(made: Operation, builder: Builder) -> Value:
@@ -213,6 +228,9 @@ def places_behind(made: Operation, position: int) -> list[int] | None:
     """Where the axes of an operand are in the result, or `SUMMED`; None where all stay."""
     name, attrs = made.op.name, made.attrs
     before, after = made.operands[position].type.shape, made.results[0].type.shape
+    if name in MIXED:
+        gone = axes_mixed(made)
+        return [SUMMED if axis in gone else axis for axis in range(len(before))]
     if name == "broadcast":
         return list(attrs["dims"])
     if name == "transpose":
@@ -244,6 +262,16 @@ def places_behind(made: Operation, position: int) -> list[int] | None:
         labels = dot_labels(made)
         return [labels[2].index(label) if label in labels[2] else SUMMED for label in labels[position]]
     return None
+
+
+def axes_mixed(made: Operation) -> tuple[int, ...]:
+    """The axes along which an op of `MIXED` sums."""
+    name, attrs, rank = made.op.name, made.attrs, made.results[0].type.rank
+    if name == "convolve":
+        return tuple(range(rank - len(attrs["starts"]), rank))
+    if name in ("solve", "triangular_solve"):
+        return (rank - 2,)
+    return (attrs["axis"],) if "axis" in attrs else tuple(attrs["axes"])
 
 
 def places_indexed(made: Operation, position: int) -> list[int] | None:
@@ -296,6 +324,8 @@ def applied(made: Operation, position: int, factor: Term, inner: Slope, slope: S
     for place in gone:
         factor = along_diagonal(factor, inner.axes[place], rank + after.index(place), slope_shape(slope)[place])
     count = len(sizes)
+    if name in MIXED:
+        return of_each(made, position, factor, tuple(sizes))
     if name == "broadcast":
         dims = (*made.attrs["dims"], *range(result.rank, result.rank + count))
         return REGISTRY["broadcast"](factor, shape=(*result.shape, *sizes), dims=dims)
@@ -314,6 +344,19 @@ def applied(made: Operation, position: int, factor: Term, inner: Slope, slope: S
             strides=(*attrs["strides"], *[1] * count),
         )
     return combined(made, position, factor, tuple(sizes), builder)
+
+
+def of_each(made: Operation, position: int, factor: Term, sizes: Shape) -> Term:
+    """An operation for each of the places that the last axes of a factor are of."""
+    count, rank = len(sizes), factor.rank - len(sizes)
+    first = permuted(factor, (*range(rank, rank + count), *range(rank)))
+    total = math.prod(size for size in sizes if isinstance(size, int))
+    terms = [Term(factor.builder, operand) for operand in made.operands]
+    terms[position] = REGISTRY["reshape"](first, shape=(total, *made.operands[position].type.shape))
+    (found,) = made.op.batch_operation(total, terms, [place == position for place in range(len(terms))], made)
+    after = made.results[0].type
+    found = REGISTRY["reshape"](found, shape=(*sizes, *after.shape))
+    return permuted(found, (*range(count, count + after.rank), *range(count)))
 
 
 def combined(made: Operation, position: int, factor: Term, sizes: Shape, builder: Builder) -> Term:

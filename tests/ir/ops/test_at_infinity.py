@@ -54,6 +54,19 @@ def test_hypot_has_the_slope_of_what_is_infinite(backend: str) -> None:
 
 
 @pytest.mark.parametrize("backend", ["numpy", "llvm"])
+def test_angles_of_infinite_points_are_flat_in_both_places(backend: str) -> None:
+    def angle(v: Any) -> Any:
+        return np.arctan2(v[0], v[1])
+
+    for point in ([1.0, np.inf], [0.0, -np.inf], [np.inf, 1.0], [-np.inf, np.inf]):
+        for inner in (sg.jacfwd, sg.jacrev):
+            slope = inner(angle, backend=backend)
+            np.testing.assert_array_equal(slope(np.array(point)), [0.0, 0.0])
+            np.testing.assert_array_equal(sg.jacfwd(slope, backend=backend)(np.array(point)), np.zeros((2, 2)))
+    assert np.isnan(sg.grad(angle, backend=backend)(np.array([np.nan, np.inf]))).all()
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
 def test_the_second_derivative_of_log_ndtr_far_to_the_left(backend: str) -> None:
     for x in (-1e8, -2e10, -1e154, -1e200, -np.inf):
         for inner in (sg.jacfwd, sg.jacrev):

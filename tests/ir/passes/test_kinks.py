@@ -154,3 +154,26 @@ def test_what_is_smooth_in_the_extremes_of_two_elements(name: str, backend: str)
     f, x, expected = EXTREMES[name]
     for inner in (sg.jacfwd, sg.jacrev):
         np.testing.assert_array_equal(sg.jacfwd(inner(f, backend=backend), backend=backend)(x), expected)
+
+
+INVERSE = np.linalg.inv(np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 2.0], [0.0, 0.0, 1.0]]))
+MIXED: dict[str, tuple[Function, Any]] = {
+    "fft": (lambda x: np.sum(np.abs(np.fft.fft(np.abs(x), axis=0)) ** 2), 6.0),
+    "amplitudes": (lambda x: np.sum(np.fft.irfft(np.abs(np.fft.rfft(x)), 4) ** 2), 2.0),
+    "sort": (lambda x: np.sum(np.sort(np.abs(x)) ** 2), 2.0),
+    "convolve": (lambda x: sum(np.sum(np.convolve(np.abs(row), [1.0, 2.0]) ** 2) for row in x), 10.0),
+    "solve": (
+        lambda x: np.sum(np.linalg.solve(np.linalg.inv(INVERSE), np.abs(x)) ** 2),
+        np.repeat(2 * (INVERSE**2).sum(0), 4),
+    ),
+}
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("name", MIXED)
+def test_kinks_behind_what_mixes_elements(name: str, backend: str) -> None:
+    """The energy of a spectrum is that of the signal, so that abs of it is smooth; its Hessian at 0 was 0."""
+    f, diagonal = MIXED[name]
+    for derivative in (sg.hessian(f, backend=backend), sg.jacrev(sg.grad(f, backend=backend), backend=backend)):
+        found = derivative(np.zeros((3, 4))).reshape(12, 12)
+        np.testing.assert_allclose(found, np.diag(np.full(12, diagonal)), rtol=1e-13, atol=1e-14)
