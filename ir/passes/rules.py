@@ -38,6 +38,7 @@ from srcgrad.ir.passes import (
     roots,
     scaled_bessel,
     signs,
+    sizes,
 )
 from srcgrad.ir.passes.matching import RULES
 from srcgrad.ir.passes.rewrite import Fired, RuleSet, rewrite
@@ -67,6 +68,7 @@ __all__ = [
     "scaled_bessel",
     "signs",
     "simplify",
+    "sizes",
     "take_limits",
 ]
 
