@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from srcgrad.ir.core import Builder, Operation, Value, zeros
 from srcgrad.ir.opdef import REGISTRY, Term, broadcast_to
 from srcgrad.ir.ops.dot import permuted, sides
-from srcgrad.ir.passes.matching import is_zero
+from srcgrad.ir.passes.same_kinks import compared
 from srcgrad.ir.types import INT64, Shape
 
 LEAVES: Final = frozenset({"slope_of_abs", "slope_of_norm", "share_of_tie"})
@@ -113,24 +113,19 @@ class Slopes:
         operands, shape = made.operands, made.results[0].type.shape
         if made.op.name == "slope_of_norm":
             return Kink(operands[1], made.attrs["part"], shape), 1.0
-        second: Value | None = None
         if made.op.name == "slope_of_abs":
-            first, weight, below = operands[0], 1.0, operands[0].producer
-            if below is not None and below.op.name == "sub":
-                first, second = below.operands
+            weight = 1.0
+            first, second, sign = compared(operands[0], None)
         else:
             wins, weight = operands[0].producer, 0.5 * made.attrs["side"]
             if wins is None or wins.op.name not in ("greater", "less"):
                 return Kink(operands[0], operands[1], shape), weight
-            first, second = wins.operands if wins.op.name == "greater" else wins.operands[::-1]
-        if second is None or is_zero(second):
-            return Kink(first, None, shape), weight
-        if is_zero(first):
-            return Kink(second, None, shape), -weight
-        if (second, first) in self.ordered:
-            return Kink(second, first, shape), -weight
-        self.ordered.add((first, second))
-        return Kink(first, second, shape), weight
+            first, second, sign = compared(*(wins.operands if wins.op.name == "greater" else wins.operands[::-1]))
+        if second is not None and (second, first) in self.ordered:
+            return Kink(second, first, shape), -sign * weight
+        if second is not None:
+            self.ordered.add((first, second))
+        return Kink(first, second, shape), sign * weight
 
     # --- what stands beside one ---------------------------------------------------------------------------------------
     def beside(self, builder: Builder, value: Value, slope: Slope) -> Term | None:

@@ -1,0 +1,102 @@
+"""Where kinks are one kink: those of abs(x), maximum(-2*x, 0), abs(sinh(x)) and clip(x, -1, 0) are where x is 0.
+
+What is smooth although it is written in several of them, as max(x, 0)**2 + max(-x, 0)**2 + 2 max(x, 0) max(-x, 0), is
+seen to be so if their slopes are slopes of one kink, with the sign that each has where x is larger.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from srcgrad.ir.core import Literal, Value
+from srcgrad.ir.passes.matching import is_known, is_zero
+
+SCALED: Final = 8
+"""How many ops a kink is looked for behind."""
+ODD: Final = frozenset(
+    {"arcsin", "arcsinh", "arctan", "arctanh", "cbrt", "erf", "expm1", "log1p", "sin", "sinh", "tan", "tanh"}
+)
+"""Ops that are 0 at 0 only, of the numbers that there are, and have the sign of their operand there."""
+
+
+def scaled(value: Value) -> tuple[Value, float]:
+    """What a value is a multiple of, and by what: x and -1 of -x, so that what has kinks in both has them in x."""
+    scale = 1.0
+    for _ in range(SCALED):
+        made = value.producer
+        if made is None or made.op.name not in ("neg", "mul", "div"):
+            break
+        factor, others = -1.0, made.operands[:1]
+        if made.op.name != "neg":
+            numbers = [operand for operand in made.operands if is_known(operand)]
+            others = tuple(operand for operand in made.operands if not is_known(operand))
+            if len(numbers) != 1 or (made.op.name == "div" and others[0] is not made.operands[0]):
+                break
+            factor = float(numbers[0].value)
+            factor = 1.0 / factor if made.op.name == "div" and factor else factor
+        if not 0.0 < abs(scale * factor) < math.inf:
+            break
+        value, scale = others[0], scale * factor
+    return value, scale
+
+
+def compared(first: Value, second: Value | None) -> tuple[Value, Value | None, float]:
+    """Two values, or one and 0, that are equal where these are, and 1, or -1 if they are in the other order then."""
+    if second is None or is_zero(second):
+        value, sign = oriented(first)
+    elif is_zero(first):
+        value, sign = oriented(second)
+        sign = -sign
+    else:
+        one, other, order = differing(first, second)
+        if other is not None:
+            return one, other, order
+        value, sign = oriented(one)
+        sign *= order
+    made = value.producer
+    if made is None or made.op.name != "sub":
+        return value, None, sign
+    one, other, order = differing(*made.operands)
+    return one, other, sign * order
+
+
+def differing(first: Value, second: Value) -> tuple[Value, Value | None, float]:
+    """The same of two values of which neither may be 0."""
+    first, second = (
+        unbounded(value, float(level.value)) if is_known(level) else value
+        for value, level in ((first, second), (second, first))
+    )
+    (one, scale), (other, factor) = scaled(first), scaled(second)
+    if one is other and scale != factor:
+        return one, None, math.copysign(1.0, scale - factor)
+    return (one, other, math.copysign(1.0, scale)) if scale == factor else (first, second, 1.0)
+
+
+def unbounded(value: Value, level: float) -> Value:
+    """What a value is where it is near a number: that of which it is the larger or smaller beside another number."""
+    for _ in range(SCALED):
+        made = value.producer
+        if made is None or made.op.name not in ("maximum", "minimum") or not any(map(is_known, made.operands)):
+            break
+        bound, inner = made.operands if is_known(made.operands[0]) else made.operands[::-1]
+        assert isinstance(bound, Literal)
+        if not (float(bound.value) < level if made.op.name == "maximum" else float(bound.value) > level):
+            break
+        value = inner
+    return value
+
+
+def oriented(value: Value) -> tuple[Value, float]:
+    """What is 0 where a value is, as x where sinh(-2*x) is, and 1, or -1 if it has the other sign."""
+    sign = 1.0
+    for _ in range(SCALED):
+        before = value
+        value, scale = scaled(unbounded(value, 0.0))
+        sign *= math.copysign(1.0, scale)
+        made = value.producer
+        if made is not None and made.op.name in ODD:
+            value = made.operands[0]
+        if value is before:
+            break
+    return value, sign
