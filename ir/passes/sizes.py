@@ -1,7 +1,7 @@
-"""Sizes of even powers of a complex number: |z conj(z)| and |z**2| are |z|**2, and smooth where z is 0.
+"""Sizes of what is 0 as a square is: |z conj(z)| of a complex z, |x exp(y) abs(x)|, |x sin(x)|, |copysign(x**2, x)|.
 
-The size of the product has a kink there, of which it is not seen that it is reached as a square is. At 0 the sum of
-squares of both parts takes its place, so that no value changes.
+Of the whole the size has a kink there, of which it is not seen how it is reached. So it is that of the parts that have
+one, or what it is on both sides. No value changes.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from typing import Final
 
 from srcgrad.ir.core import Builder, Operation, Value
 from srcgrad.ir.opdef import Term
+from srcgrad.ir.passes.bounds import bounds
 from srcgrad.ir.passes.flats import held
-from srcgrad.ir.passes.matching import apply, rule
+from srcgrad.ir.passes.matching import apply, is_known, made_by, operand_of, rule
+from srcgrad.ir.passes.same_kinks import oriented
 
 DEPTH: Final = 6
 """How many ops a power may be made of, one behind the other."""
@@ -35,6 +37,9 @@ def power(value: Value, depth: int = DEPTH) -> tuple[Value, int]:
     return value, 1
 
 
+# --- complex ----------------------------------------------------------------------------------------------------------
+
+
 @rule(
     "abs(z**n) -> select(z == 0, (re z**2 + im z**2)**(n/2), abs(z**n held there)), n even",
     lambda z: apply("abs", z * apply("conj", z)),
@@ -53,3 +58,88 @@ def size_of_power(operation: Operation, builder: Builder) -> Value | None:
     if exponent > 2:
         there = apply("integer_pow", there, y=exponent // 2)
     return apply("select", zero, there, apply("abs", held(zero, product))).value
+
+
+# --- real -------------------------------------------------------------------------------------------------------------
+
+
+@rule(
+    "abs(sign(x)*y) -> select(x == y == 0, abs(y), abs(sign(x)*y))",
+    lambda x: apply("abs", apply("sign", x) * apply("square", x)),
+    lambda x, y: apply("abs", y * apply("sign", x)),
+    kinds="f",
+    limit=True,
+)
+def size_of_signed(operation: Operation, builder: Builder) -> Value | None:
+    made = made_by(operation.operands[0], "mul")
+    if made is None:
+        return None
+    for sign, size in (made.operands, made.operands[::-1]):
+        x = operand_of(sign, "sign")
+        if x is not None and not is_known(size):
+            y, whole = Term(builder, size), Term(builder, operation.operands[0])
+            zero = (Term(builder, x) == 0.0) & (y == 0.0)
+            return apply("select", zero, apply("abs", y), apply("abs", held(zero, whole))).value
+    return None
+
+
+def size_of_parts(name: str) -> None:
+    """The rule of a product or a quotient of which one part has a sign that is known."""
+
+    @rule(
+        f"abs({name}(x, y)) -> {name}(abs(x), abs(y)), x >= 0 or y >= 0",
+        lambda x: apply("abs", apply(name, x, apply("abs", x))),
+        lambda x, y: apply("abs", apply(name, x, apply("exp", y))),
+        lambda x, y: apply("abs", apply(name, apply("square", x), y)),
+        lambda x, y: apply("abs", apply(name, x, -apply("hypot", y, 1.0))),
+        kinds="f",
+        limit=True,
+    )
+    def size_of_one_part(operation: Operation, builder: Builder) -> Value | None:
+        made = made_by(operation.operands[0], name)
+        if made is None or any(map(is_known, made.operands)):
+            return None
+        if not any(each.low >= 0.0 or each.high <= 0.0 for each in map(bounds, made.operands)):
+            return None
+        return made.op(*[apply("abs", Term(builder, operand)) for operand in made.operands]).value
+
+
+for _name in ("mul", "div"):
+    size_of_parts(_name)
+
+
+@rule(
+    "abs(f(x)*g(x)) -> select(x == 0, f(x)*g(x), abs(f(x)*g(x) held there)), f and g of the sign of x",
+    lambda x: apply("abs", x * apply("sin", x)),
+    lambda x: apply("abs", apply("expm1", x) * apply("sinh", -x)),
+    kinds="f",
+    limit=True,
+)
+def size_of_even_product(operation: Operation, builder: Builder) -> Value | None:
+    made = made_by(operation.operands[0], "mul")
+    if made is None or any(map(is_known, made.operands)):
+        return None
+    (one, sign), (other, order) = map(oriented, made.operands)
+    if one is not other:
+        return None
+    product = Term(builder, operation.operands[0])
+    zero = Term(builder, one) == 0.0
+    there = (product if sign == order else -product) + 0.0
+    return apply("select", zero, there, apply("abs", held(zero, product))).value
+
+
+@rule(
+    "abs(select(p, -x, x)) -> abs(x)",
+    lambda p, x: apply("abs", apply("select", p, -x, x)),
+    lambda p, x: apply("abs", apply("select", p, x, -x)),
+    kinds="f",
+    limit=True,
+)
+def size_of_either_sign(operation: Operation, builder: Builder) -> Value | None:
+    made = made_by(operation.operands[0], "select")
+    if made is None:
+        return None
+    one, other = made.operands[1:]
+    if operand_of(one, "neg") is other:
+        return apply("abs", Term(builder, other)).value
+    return apply("abs", Term(builder, one)).value if operand_of(other, "neg") is one else None

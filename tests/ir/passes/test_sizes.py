@@ -1,4 +1,4 @@
-"""Sizes of even powers of complex numbers, which are smooth at 0."""
+"""Sizes of what is 0 as a square is, which are smooth there."""
 
 from __future__ import annotations
 
@@ -36,3 +36,30 @@ def test_second_derivatives_of_sizes_of_powers(name: str, backend: str) -> None:
         for x in (np.full(3, 0.5), np.array([1.0, -1.0, 2.0])):
             np.testing.assert_allclose(gradient(x), 6 * x, rtol=1e-13)
             np.testing.assert_allclose(hessian(x), expected, rtol=1e-13, atol=1e-13)
+
+
+PRODUCTS: dict[str, tuple[Callable[[Any], Any], float]] = {
+    "a number and its size": (lambda x: np.abs(np.exp(-x) * x * np.abs(x)), 2.0),
+    "a kink beside a positive number": (lambda x: np.abs(x / (1 + x**2)) * np.abs(x * np.exp(x)), 2.0),
+    "a negative square": (lambda x: np.abs(-(x**2) * np.cos(x)), 2.0),
+    "a number and its sine": (lambda x: np.abs(x * np.sin(-x)), 2.0),
+    "a sign and a square": (lambda x: np.abs(np.sign(x) * x**2), 2.0),
+    "a copied sign": (lambda x: np.abs(np.copysign(x**2, x)), 2.0),
+    "a square over a negative number": (lambda x: np.abs(x**2 / (x - 1)), 2.0),
+    "a cube": (lambda x: np.abs(x**2 * x), 0.0),
+}
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_second_derivatives_of_sizes_of_products(name: str, backend: str) -> None:
+    """They were 0: the kink of the product took all of the derivative of its parts."""
+    f, expected = PRODUCTS[name]
+    for first in (sg.jacfwd, sg.jacrev):
+        slope = first(f, backend=backend)
+        for zero in (0.0, -0.0):
+            assert slope(zero) == 0.0
+            np.testing.assert_allclose(sg.jacfwd(slope, backend=backend)(zero), expected, rtol=1e-14)
+        np.testing.assert_allclose(
+            sg.jacfwd(slope, backend=backend)(-0.3), (slope(-0.3 + 1e-6) - slope(-0.3 - 1e-6)) / 2e-6, rtol=1e-7
+        )
