@@ -10,6 +10,7 @@ import functools
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -48,7 +49,8 @@ from srcgrad.tracing.pytree import TreeDef
 from srcgrad.tracing.room import with_more_room
 from srcgrad.tracing.tables import copied_table, is_table
 from srcgrad.tracing.trace import CURRENT, WATCH, NeedsConcrete, RaisingSite, Refused, Unread
-from srcgrad.users_errors import fails_again, is_raised_plainly, is_the_users, went_further
+from srcgrad.tracing.undoing import Undo
+from srcgrad.users_errors import fails_again, is_the_users, went_further
 from srcgrad.vectorcall import allowed
 from srcgrad.ways import Failed, Retrace, Way, failed, first_lines, function_of, reason_as_it_is, require_no_handlers
 
@@ -122,10 +124,6 @@ class Built(NamedTuple):
 
 Contents = Sequence[tuple[int, Any]]
 """Places among a program's inputs, and the numbers that the arrays there have in the calls that it is for."""
-
-
-ACTING = ("changes ", "assigns ", "deletes ", "a finally has an effect", "a with has an effect", "a try has an effect")
-"""How the reason begins to trace a function at each call that does what must not be done again."""
 
 
 class Program(NamedTuple):
@@ -426,7 +424,7 @@ class Building(ABC):
         if result is not NotImplemented:
             return to_jax_results(result) if on_device else result
         with without_gc():
-            specs, inputs, traced = self.trace_now(job, reason.startswith(ACTING))
+            specs, inputs, traced = self.trace_now(job)
             if not as_it_is and not silently:  # what cannot be traced at all has an error that says all
                 self.warn_retrace(reason)
             built = self.build_checked(traced, job, specs)
@@ -436,29 +434,34 @@ class Building(ABC):
             results = [*map(to_jax_array, results)]
         return built.finish(results, [interpreted(stage, traced.sites) for stage in built.stages])
 
-    def trace_now(self, job: Job, once: bool = False) -> tuple[list[LeafSpec | None], list[Any], Traced]:
+    def trace_now(self, job: Job) -> tuple[list[LeafSpec | None], list[Any], Traced]:
         """Trace with the numbers known: converted, so that Python's questions are answered as of the numbers
         themselves, or as it is where conversion does not help, and where the function raises, so that the error comes
-        from the user's own code. ``once``: what it does before it raises is not to be done again.
+        from the user's own code. Each attempt finds all as it was, and so does the caller where none of them will do.
         """
         specs = [leaf_spec(leaf) if flag else None for leaf, flag in zip(job.leaves, job.active, strict=True)]
+        undo = Undo((self.f, *job.leaves))
+
+        def attempt(converting: bool) -> tuple[list[Any], Traced]:
+            with undo.attempt():
+                leaves = [copy_input(leaf) for leaf in job.leaves]
+                inputs = [as_array(leaf) for leaf, spec in zip(leaves, specs, strict=True) if spec is not None]
+                roots = (self.f, *leaves)
+                return inputs, self.trace(job, leaves, specs, True, inputs, converting=converting, roots=roots)
+
+        def traced(converting: bool) -> tuple[list[Any], Traced]:
+            attempted = functools.partial(attempt, converting)
+            lifted = functools.partial(self.lifting, attempted) if converting else attempted
+            return with_more_room(lifted) if converting and CURRENT.get() is None else lifted()
+
         refused: SrcgradError | None = None
         raised: Exception | None = None
         place: TracebackType | None = None
         by_user = False
         ways = (True, False) if WATCH.get() is None else (False, True)  # what is watched runs in the user's own code
         for converting in ways if is_user_function(function_of(self.f)) else (False,):
-
-            def attempt(converting: bool = converting) -> tuple[list[Any], Traced]:
-                leaves = [copy_input(leaf) for leaf in job.leaves]
-                inputs = [as_array(leaf) for leaf, spec in zip(leaves, specs, strict=True) if spec is not None]
-                roots = (self.f, *leaves)
-                return inputs, self.trace(job, leaves, specs, True, inputs, converting=converting, roots=roots)
-
             try:
-                deep = converting and CURRENT.get() is None
-                lifted = functools.partial(self.lifting, attempt) if converting else attempt
-                return specs, *(with_more_room(lifted) if deep else lifted())
+                return specs, *traced(converting)
             except (ConcretizationError, UnsupportedError) as error:
                 if isinstance(error, ConcretizationError) and error.of_text:
                     raise
@@ -471,13 +474,16 @@ class Building(ABC):
                 if not converting and refused is None and (alike or not by_user):
                     raise
                 if converting:
-                    if (once and is_raised_plainly(error)) or fails_again(error):
-                        raise
                     by_user = is_the_users(error)
+                    if undo.is_final and not isinstance(error, RecursionError) and (by_user or fails_again(error)):
+                        raise
                     raised, place = error, error.__traceback__
                     error.with_traceback(None)  # the same error may be raised again
         if raised is not None and (by_user or refused is None):
+            with suppress(Exception):  # the caller is to have what it has done before
+                traced(True)
             raise raised.with_traceback(place)
+        undo.restore()
         assert refused is not None
         if raised is not None and went_further(raised.with_traceback(place), refused):
             raise raised

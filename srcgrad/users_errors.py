@@ -29,19 +29,6 @@ OF_PYTHON = frozenset({binary.__code__, require_keys.__code__, emit_check.__code
 """Operators that raise what Python raises of the values themselves."""
 
 
-def is_raised_plainly(error: Exception) -> bool:
-    """Whether a ``raise`` or ``assert`` of the user's raised this, and not where an error is handled, which the trace
-    may be the reason of.
-    """
-    if error.__context__ is not None or isinstance(error, SrcgradError):
-        return False
-    entry = innermost(error)
-    if entry is not None and entry.tb_frame.f_code is raise_assertion.__code__:
-        end_in_users_code(error)
-        return True
-    return is_of_a_raise(error)
-
-
 def innermost(error: Exception) -> TracebackType | None:
     entry = error.__traceback__
     while entry is not None and entry.tb_next is not None:
@@ -127,6 +114,10 @@ def is_the_users(error: Exception) -> bool:
 
     What does not take a traced value says so of its type: no list is shorter for that, and no key is missing.
     """
+    entry = innermost(error)
+    if entry is not None and entry.tb_frame.f_code is raise_assertion.__code__:
+        end_in_users_code(error)
+        return True
     if isinstance(error, SrcgradError) or not raised_by_callee(error):
         return True
     if not isinstance(error, (LookupError, ArithmeticError)) and not raised_by_statement(error):

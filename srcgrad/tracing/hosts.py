@@ -24,6 +24,7 @@ from srcgrad.ir.opdef import REGISTRY
 from srcgrad.ir.registry import Registry
 from srcgrad.ir.source import Span, internal_frame
 from srcgrad.ir.types import ArrayType
+from srcgrad.tracing.lasting import done_for_good
 from srcgrad.tracing.pytree import TreeDef, flatten
 from srcgrad.tracing.trace import CURRENT, Refused, current_span, current_trace
 from srcgrad.tracing.tracer import Tracer, as_tracer, emit, from_value
@@ -395,6 +396,7 @@ def runs_later(function: Any) -> bool:
 
 def later(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """What a call that `runs_later` gives."""
+    done_for_good(function)
     owner = attribute(function, "__self__")
     if type(owner) in OTHERS:
         return HostMethod(shared(owner), function.__name__)(*args, **kwargs)

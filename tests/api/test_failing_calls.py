@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -101,16 +102,88 @@ def has_no_attribute(x: Any) -> Any:
     return x.nope if x < 0 else x
 
 
+def has_no_place(x: Any) -> Any:
+    SEEN.append(x)
+    return np.ones(3)[5 if x < 0 else 0] * x + np.array([x, x])[len(SEEN) % 2]
+
+
+def made() -> Exception:
+    return ValueError("made elsewhere")
+
+
+def raises_what_is_made(x: Any) -> Any:
+    SEEN.append(x)
+    if x < 0:
+        error = made()
+        raise error
+    return x * len(SEEN)
+
+
+def raises_in_a_handler(x: Any) -> Any:
+    SEEN.append(x)
+    try:
+        return {True: x}[bool(x > 0)] * len(SEEN)
+    except KeyError:
+        SEEN.append(1.0)
+        raise ValueError("handled", x) from None
+
+
+def fails_before_finally(x: Any) -> Any:
+    SEEN.append(len(SEEN))
+    try:
+        return np.array([x])[0 if x > 0 else 7]
+    finally:
+        SEEN.append(8.0)
+
+
+class Held:
+    __slots__ = ("drawn", "many")
+    count = 0
+    rng = np.random.default_rng(0)
+    seen: ClassVar[set[int]] = set()
+    last: ClassVar[collections.deque[float]] = collections.deque(maxlen=2)
+    table: ClassVar[collections.OrderedDict[str, float]] = collections.OrderedDict()
+    array = np.zeros(1)
+
+    def reset(self) -> None:
+        Held.count, Held.rng = 0, np.random.default_rng(0)
+        self.seen.clear(), self.last.clear(), self.table.clear()
+        self.many = self.array[0] = 0.0
+        del self.drawn
+
+
+HELD = Held()
+
+
+def changes_all_kinds(x: Any) -> Any:
+    """What is appended shows all else that the function has changed."""
+    Held.count += 1
+    HELD.seen.add(len(HELD.seen))
+    HELD.last.append(Held.count + 0.5)
+    HELD.table[f"of {len(HELD.table)}"] = 1.0
+    HELD.many += 2.0
+    HELD.drawn = HELD.rng.random()
+    HELD.array[0] += 1.0
+    found = [Held.count, len(HELD.seen), *HELD.last, len(HELD.table), HELD.many, HELD.drawn, HELD.array[0]]
+    SEEN.extend(map(float, found))
+    return np.array([x])[7 if x < 0 else 0] * len(SEEN)
+
+
 def followed(f: Callable[[Any], Any]) -> list[Any]:
     """What each call gives or raises, and what it leaves."""
     SEEN.clear()
+    HELD.drawn = 0.0
+    HELD.reset()
     found = []
     for x in (2.5, -1.25, 3.0, -0.5):
         try:
             found.append(float(f(x)))
         except Exception as error:
-            said = () if isinstance(error, (AssertionError, AttributeError)) else error.args  # which say more
-            found.append((AttributeError if isinstance(error, AttributeError) else type(error), said))
+            kind = next(kind for kind in type(error).__mro__ if kind.__module__ == "builtins")
+            said = (
+                () if issubclass(kind, (AssertionError, AttributeError, IndexError)) else error.args
+            )  # which say more
+            found.append((kind, said))
         found.append([*map(float, SEEN)])
     return found
 
@@ -128,11 +201,40 @@ def followed(f: Callable[[Any], Any]) -> list[Any]:
         has_no_key,
         is_no_number,
         has_no_attribute,
+        has_no_place,
+        raises_what_is_made,
+        raises_in_a_handler,
+        fails_before_finally,
+        changes_all_kinds,
     ],
 )
 def test_what_was_done_before_an_error_is_done_once(f: Callable[[Any], Any]) -> None:
     of_value = followed(lambda x: sg.value_and_grad(f)(x)[0])
     assert of_value == followed(sg.jit(f)) == followed(f)
+
+
+def test_what_comes_before_an_error_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
+    def shown(x: Any) -> Any:
+        SEEN.append(1.0)
+        print(f"{len(SEEN)} of")
+        return np.array([x])[len(SEEN)]
+
+    SEEN.clear()
+    for _ in range(2):
+        with pytest.raises(IndexError):
+            sg.grad(shown)(1.0)
+    assert capsys.readouterr().out == "1 of\n2 of\n"
+
+
+def test_a_call_that_is_refused_leaves_all_as_it_was() -> None:
+    def counted(x: Any) -> Any:
+        SEEN.append(1.0)
+        return np.busday_count(x, x) * len(SEEN)
+
+    SEEN.clear()
+    with pytest.raises(sg.errors.UnsupportedError):
+        sg.grad(counted)(1.0)
+    assert not SEEN
 
 
 def solves(x: Any) -> Any:

@@ -56,6 +56,7 @@ from srcgrad.tracing.frozen import given_to
 from srcgrad.tracing.hosts import is_global_cache, is_log_function, is_logger, later, runs_later
 from srcgrad.tracing.jitted import is_parallel_range, plain_of, primitive_of, python_of
 from srcgrad.tracing.kept_results import answer_now, is_question, result_of, result_of_method
+from srcgrad.tracing.lasting import done_for_good
 from srcgrad.tracing.purity import METACLASSES, is_generated, makes_plain_objects, static_key
 from srcgrad.tracing.refusing import require_told
 from srcgrad.tracing.shown_texts import made_of_texts, text_in_call
@@ -142,6 +143,8 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     instead = INSTEAD.get(kind, instead_of_another)(function, args, kwargs)
     if instead is not None:
         return instead()
+    if trace.concrete:
+        done_for_good(function)
     if kind is type:
         load_scipy_rules(function)
         function = range if is_parallel_range(function) else function

@@ -9,6 +9,7 @@ from typing import Any, Final
 from srcgrad.ir.source import Span
 from srcgrad.tracing.conversion.texts import HostSite, emit_site, known_arguments
 from srcgrad.tracing.hosts import LEVELS
+from srcgrad.tracing.lasting import done_for_good
 from srcgrad.tracing.trace import Refused, current_span, current_trace
 
 OURS: Final = 2
@@ -37,6 +38,7 @@ def logged(function: Any, args: Sequence[Any], kwargs: dict[str, Any], emitter: 
         Refused: it asks for what the logger knows, or for the exception that is handled.
     """
     trace = current_trace()
+    done_for_good(function)
     name = function.__name__
     if name not in LEVELS or not kwargs.keys() <= {"extra"}:
         if trace.concrete:
