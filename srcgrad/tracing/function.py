@@ -29,7 +29,7 @@ from srcgrad.tracing.guards import Guide
 from srcgrad.tracing.held import holding, is_slotted
 from srcgrad.tracing.hosts import NUMBER, HostObject, is_host_object, numbered
 from srcgrad.tracing.jax_arrays import JAX_TYPES, is_jax_array
-from srcgrad.tracing.journals import JOURNALS, Journal
+from srcgrad.tracing.journals import JOURNALS, Journal, require_unchanged_items
 from srcgrad.tracing.kept import KEPT
 from srcgrad.tracing.layout import Strides, strides_of
 from srcgrad.tracing.pytree import TreeDef, flatten
@@ -362,6 +362,7 @@ def require_unchanged(trace: Trace) -> None:
         Refused: one was changed; the trace has changed a copy. Or a class or function was, which will be as it was.
         Unread: attributes are stored, which the trace is to be told how to.
     """
+    require_unchanged_items(trace)
     for classed in trace.classes:
         for name in classed.assigned():
             kind = "class" if isinstance(classed.cls, type) else "function"

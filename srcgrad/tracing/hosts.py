@@ -26,7 +26,7 @@ from srcgrad.ir.source import Span, internal_frame
 from srcgrad.ir.types import ArrayType
 from srcgrad.tracing.lasting import done_for_good
 from srcgrad.tracing.pytree import TreeDef, flatten
-from srcgrad.tracing.trace import CURRENT, Refused, current_span, current_trace
+from srcgrad.tracing.trace import CURRENT, Refused, current_span, current_trace, warning_filters
 from srcgrad.tracing.tracer import Tracer, as_tracer, emit, from_value
 from srcgrad.tracing.unasked import attribute, is_among
 
@@ -331,6 +331,8 @@ def call_function(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) ->
         args, kwargs = placed_warning(*args, **kwargs)
         if current_trace().concrete:
             return function(*args, **kwargs)
+        if current_trace().filters is not warning_filters():
+            raise Refused("warns where warnings.catch_warnings decides what becomes of it")
         if warn_of_values(*args):
             return None
         return call_back(FunctionSite(function, args, kwargs), [], None, name)

@@ -21,7 +21,7 @@ from typing import Any, Final
 import numpy as np
 
 from srcgrad.ir.locks import new_lock
-from srcgrad.tracing.trace import Refused
+from srcgrad.tracing.trace import Refused, current_trace
 from srcgrad.tracing.tracer import Deferring, Tracer
 
 RECENT: Final = 64
@@ -243,6 +243,26 @@ def written(change: Callable[[Any, Any], None], number: Tracer, value: Any) -> N
     emit_site(HostSite(change, (number, value), {}))
 
 
+def note_arrays(value: Any) -> None:
+    """Remember the arrays that a list gets: the function may change them afterwards, and Python's list has them."""
+    if isinstance(value, Tracer):
+        if not value.scalar and not value.weak:
+            current_trace().appended.append((value.storage, value.storage.value))
+    elif type(value) in (list, tuple, dict):
+        for item in value.values() if type(value) is dict else value:
+            note_arrays(item)
+
+
+def require_unchanged_items(trace: Any) -> None:
+    """Refuse a function that changes an array which it has appended to a captured list, whose item is a copy.
+
+    Raises:
+        Refused: there is one.
+    """
+    if trace.parent is None and any(storage.value is not value for storage, value in trace.appended):
+        raise Refused("changes an array that it has appended to a captured list")
+
+
 class StandIn:
     """What stands in a trace for what a function changes and does not read."""
 
@@ -266,6 +286,7 @@ class Entry(StandIn):
         self._key = key
 
     def append(self, value: Any, /) -> None:
+        note_arrays(value)
         written(functools.partial(append, self._key), self._number, value)
 
 

@@ -455,13 +455,24 @@ class ObjectAnalysis(NodeAnalysis):
         found = self.read_members() or self.read_shared_by_name() or found
         return read_results(self) or found
 
+    def classes_asked_about(self) -> list[Any]:
+        """Those that `isinstance` may be asked about."""
+        return [*[self.objects[index] for index in self.named], *self.asked_about]
+
+    def of_protocols(self) -> frozenset[str]:
+        """The names that classes have which are of the protocols that are asked about."""
+        nodes = [self.objects[index] for index, node in enumerate(self.plan.nodes) if node.kind == "class"]
+        asked = [cls for cls in (*self.classes_asked_about(), *nodes) if attribute(cls, "_is_protocol", False)]
+        bases = {base for cls in asked for base in cls.__mro__ if base is not object}
+        return frozenset(name for base in bases for name in (*vars(base), *vars(base).get("__annotations__", ())))
+
     def finish(self) -> None:
         require_conversion(self)
         passed = {first_imported(reason) for blocks in self.unreached.values() for _, reason in blocks}
         for name in sorted(name for name in passed if name is not None):  # with it, there is more to look at
             self.require(f"{name!r} not in modules")
         for resolution in self.resolutions:
-            resolution.settle(self.local_attributes)
+            resolution.settle(self.local_attributes | self.of_protocols())
         for kind, names in (("logger", LOGGERS_KNOW), ("cached", CACHES_KNOW), ("asked", CHANGING)):
             asked = self.local_attributes & names
             if asked and ((kind == "logger" and self.logs) or any(node.kind == kind for node in self.plan.nodes)):
@@ -483,7 +494,7 @@ class ObjectAnalysis(NodeAnalysis):
             if node.kind == "object" and not is_slotted(self.objects[index]):
                 self.require(f"tuple(n{index}.__dict__) == {self.constant(tuple(vars(self.objects[index])))}")
         require_new_results(self)
-        classes = [*[self.objects[index] for index in self.named], *self.asked_about]
+        classes = self.classes_asked_about()
         if any(isinstance(cls, ABCMeta) for cls in classes):  # which isinstance may be asked about
             self.require(f"{self.constant(get_cache_token)}() == {self.constant(get_cache_token())}")
         keep_caches(self)

@@ -6,6 +6,9 @@ What rounds (``f"{x:.3f}"``) is a step: its text is an ordinary one.
 from __future__ import annotations
 
 import functools
+import io
+import os
+import pathlib
 import re
 import sys
 import types
@@ -17,7 +20,7 @@ import numpy as np
 
 from srcgrad.errors import ConcretizationError
 from srcgrad.tracing.trace import CURRENT, Trace, asked_by_debugger
-from srcgrad.tracing.unasked import attribute
+from srcgrad.tracing.unasked import attribute, is_among
 
 PROBE: Final = 1.234567890123456
 DIGITS: Final = "123456789012345"
@@ -244,8 +247,37 @@ def shown_in(things: Any) -> Shown | None:
     return None
 
 
-TAKING: Final = (str, list, dict, set, types.ModuleType)
+TAKING: Final = (str, list, dict, set, type, types.ModuleType)
 """The owners of methods in C that keep no text, or the very object."""
+
+
+PLAIN: Final = frozenset({str, bytes, int, bool, types.NoneType, list, tuple, dict, Shown, ShownBytes, ShownMatch})
+ALONE: Final = (io.StringIO, io.BytesIO)
+"""What keeps a text for itself; others may have it written into a file, or another object, that is read later."""
+AWAY: Final = 0
+"""In `Trace.holders`, for all that may have written a text where it is read in another way."""
+OF_FILES: Final = frozenset({np.loadtxt, np.genfromtxt, np.load, np.fromfile})
+"""What reads numbers of a file that is named."""
+
+
+def written_elsewhere(trace: Trace, x: Any, named: bool = False) -> list[tuple[Any, Shown]]:
+    """What such a text was written into, if that may be read here: from another stream, or by what parses one.
+
+    ``named``: a file is named.
+    """
+    if AWAY not in trace.holders:
+        return []
+    streams = isinstance(x, (io.IOBase, pathlib.PurePath)) or type(x).__module__ in ("_csv", "csv")
+    if not streams and not (named and isinstance(x, str)):
+        return []
+    place, held = place_of(x), trace.holders[AWAY].values()
+    return [found for found in held if place is None or place_of(found[0]) in (None, place)]
+
+
+def place_of(x: Any) -> str | None:
+    """The file that is written or read; None where that is not known."""
+    name = attribute(x, "name") if isinstance(x, io.IOBase) else x
+    return os.path.realpath(name) if isinstance(name, (str, pathlib.PurePath)) else None
 
 
 def text_in_call(trace: Trace, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Shown | None:
@@ -257,10 +289,11 @@ def text_in_call(trace: Trace, function: Any, args: tuple[Any, ...], kwargs: dic
     text = shown_in((*args, *kwargs.values()))
     name, owner = attribute(function, "__qualname__"), attribute(function, "__self__")
     if text is not None:
-        if type(function) is types.BuiltinFunctionType and owner is not None and not isinstance(owner, TAKING):
-            trace.holders[id(owner)] = owner, text
+        hold(trace, owner, text)
     elif trace.holders:
-        held = [trace.holders[id(x)] for x in (owner, *args, *kwargs.values()) if id(x) in trace.holders]
+        given = (owner, *args, *kwargs.values())
+        held = [trace.holders[id(x)] for x in given if id(x) in trace.holders]
+        held = held or [found for x in given for found in written_elsewhere(trace, x, is_among(function, OF_FILES))]
         if not held:
             return None
         text = held[0][1]
@@ -275,20 +308,32 @@ def made_of_texts(trace: Trace, function: Any, kwargs: dict[str, Any], text: Sho
     """What a function has given for such a text, or, without one, has made itself of values of which it knows none."""
     if text is None:
         text = trace.showing
-        if function is print:
-            stream = kwargs.get("file") or sys.stdout
-            trace.holders[id(stream)] = stream, text
-        elif not isinstance(found, str):
+        hold(trace, (kwargs.get("file") or sys.stdout) if function is print else attribute(function, "__self__"), text)
+        if not isinstance(found, str):
             return found
     if isinstance(found, str) and type(found) not in (str, Shown):  # of a class of the user's
         trace.holders[id(found)] = found, text
         return found
+    if isinstance(found, (float, complex)) and attribute(function, "__self__") is not None:
+        text.require_unread(f"{attribute(function, '__name__')}()")
+    elif type(found) not in PLAIN:
+        trace.holders[id(found)] = found, text
     return text.like(found)
+
+
+def hold(trace: Trace, owner: Any, text: Shown) -> None:
+    """Remember that the owner of a method may give the text again, or a file that it writes."""
+    if owner is None or isinstance(owner, TAKING):
+        return
+    trace.holders[id(owner)] = owner, text
+    if not isinstance(owner, ALONE) and owner not in (sys.stdout, sys.stderr):
+        trace.holders.setdefault(AWAY, {})[id(owner)] = owner, text
 
 
 def lines_of(things: Any) -> Any:
     """What a loop is over: the lines of a stream with such a text."""
     trace = CURRENT.get()
-    if trace is None or id(things) not in trace.holders:
+    if trace is None or not trace.holders:
         return things
-    return map(trace.holders[id(things)][1].like, things)
+    held = [trace.holders[id(things)]] if id(things) in trace.holders else written_elsewhere(trace, things)
+    return map(held[0][1].like, things) if held else things

@@ -8,6 +8,7 @@ arguments never see the outer ones: there is no perturbation confusion.
 from __future__ import annotations
 
 import sys
+import warnings
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
@@ -170,6 +171,12 @@ class OfOneProgram:
         """What the blocks in progress may change: no references of the program's own either."""
 
 
+def warning_filters() -> Any:
+    """The list of filters in force; ``warnings.catch_warnings`` puts another one there."""
+    found = getattr(warnings, "_get_filters", None)
+    return warnings.filters if found is None else found()
+
+
 class Trace(OfOneProgram):
     """One function being traced."""
 
@@ -229,6 +236,10 @@ class Trace(OfOneProgram):
         """The results of functions with caches that are read at each call: `kept_results`."""
         self.watched: list[Watched] = []
         """Copies of captured containers and objects."""
+        self.filters: Any = warning_filters() if parent is None else parent.filters
+        """What becomes of warnings where the outermost trace begins."""
+        self.appended: list[tuple[Storage, Value]] = [] if parent is None else parent.appended
+        """The arrays that captured lists have from the program, with what they held then."""
         self.acted = 0
         """Up to which of its operations none does anything for good; -1 where one does."""
         self.stored: dict[tuple[int, Any], Any] = {}

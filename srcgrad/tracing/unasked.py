@@ -72,7 +72,7 @@ def is_among(thing: Any, known: Container[Any]) -> bool:
         return False
     try:
         return thing in known
-    except TypeError:  # it has no hash
+    except (TypeError, ValueError):  # it has no hash, as a memoryview of what may be written has none
         return False
 
 

@@ -184,3 +184,39 @@ def test_a_method_of_a_protocol_is_watched(monkeypatch: pytest.MonkeyPatch) -> N
     assert g(0.5) == pytest.approx(0.4 * np.cos(0.5))
     monkeypatch.setattr(DAMPED, "rate", 0.2)
     assert g(0.5) == pytest.approx(0.1 * np.cos(0.5))
+
+
+@runtime_checkable
+class Runs(Protocol):
+    def run(self, x: Any) -> Any: ...
+
+
+class Plain:
+    pass
+
+
+PLAIN = [Plain()]
+
+
+def asks_for_a_protocol(x: Any) -> Any:
+    return x * sum(3.0 if isinstance(one, Runs) else 1.0 for one in PLAIN)
+
+
+def matches_a_protocol(x: Any) -> Any:
+    match PLAIN[0]:
+        case Runs():
+            return x * 3.0
+    return x
+
+
+@pytest.mark.parametrize("f", [asks_for_a_protocol, matches_a_protocol])
+def test_a_class_that_gets_the_methods_of_a_protocol_is_one_of_it_then(
+    f: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program took it for what it was before."""
+    g = sg.jit(f)
+    assert g(1.5) == 1.5
+    with monkeypatch.context() as patching:
+        patching.setattr(Plain, "run", lambda self, x: x, raising=False)
+        assert g(1.5) == f(1.5) == 4.5
+    assert g(1.5) == 1.5

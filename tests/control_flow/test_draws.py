@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import numpy as np
@@ -71,3 +72,27 @@ def test_a_seed_that_the_function_sets_is_set_when_the_program_runs() -> None:
         assert np.random.normal() == after
         assert slope == pytest.approx(2.0 * value / 1.5, rel=1e-13)
     assert "One program" in sg.explain(g)(1.5, 3)["how it runs"]
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+def test_items_that_pythons_generators_move_and_choose_may_be_traced() -> None:
+    """Each was an internal fault or an error of arguments."""
+
+    def moved(x: Any, rng: Any) -> Any:
+        items, kept = list(x), [1.0, 2.0, 3.0]
+        rng.shuffle(items)
+        rng.shuffle(kept)
+        return items[0] * 10 + rng.choice(items) + rng.sample(items, 2)[1] * kept[0] + rng.choices(items, k=3)[2]
+
+    x = np.array([1.0, 2.0, 4.0])
+    for transform in (sg.jit, sg.value_and_grad):
+        found = transform(lambda x: moved(x, random.Random(3)))(x)
+        value = found[0] if isinstance(found, tuple) else found
+        assert value == moved(x, random.Random(3))
+
+    def listed(x: Any, rng: Any) -> Any:
+        items = list(x)
+        rng.shuffle(items)
+        return items[0]
+
+    assert sg.jit(lambda x: listed(x, np.random.default_rng(1)))(x) == listed(x, np.random.default_rng(1))

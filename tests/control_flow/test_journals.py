@@ -402,6 +402,29 @@ def test_arrays_that_the_function_knows_are_written_as_copies() -> None:
         zeros[0] = ones["ones"][0] = 9.0
 
 
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+@pytest.mark.parametrize("transform", [sg.jit, sg.grad])
+def test_an_array_that_is_appended_and_changed_afterwards_is_the_one_in_the_list(transform: Any) -> None:
+    """The list had it as it was when it was appended."""
+
+    def changed(x: Any) -> Any:
+        y = x * 2
+        kept.append(y)
+        for _ in range(20):
+            y[0] += 1.0
+            kept.append({"rest": y[1:]})
+        y += 1
+        return y.sum()
+
+    kept: list[Any] = []
+    changed(POINTS[0])
+    expected, kept = kept, []
+    transform(changed)(POINTS[0])
+    np.testing.assert_array_equal(kept[0], expected[0])
+    for found, wanted in zip(kept[1:], expected[1:], strict=True):
+        np.testing.assert_array_equal(found["rest"], wanted["rest"])
+
+
 def test_errors_come_after_what_was_written_before_them() -> None:
     class Careful(Model):
         def f(self, x: Any) -> Any:

@@ -137,3 +137,17 @@ def test_the_source_of_a_program_warns_too() -> None:
     exec(sg.source(sg.grad(of_a_value))(1.5), names)
     with pytest.warns(UserWarning, match="1.5 is large"):
         assert names["of_a_value_grad"](np.float64(1.5)) == 3.0
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+@pytest.mark.parametrize("transform", [sg.jit, lambda f: lambda x: sg.value_and_grad(f)(x)[0]])
+def test_what_is_warned_of_where_the_function_decides_what_becomes_of_it_is_warned_of_there(transform: Any) -> None:
+    """The program warned when it ran, behind the with."""
+
+    def counted(x: Any) -> Any:
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            warnings.warn("careful", stacklevel=1)
+        return x * len(found)
+
+    assert [transform(counted)(x) for x in (1.5, 2.5)] == [1.5, 2.5]

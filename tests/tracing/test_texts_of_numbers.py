@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import ast
+import configparser
 import contextlib
 import copy
+import csv
 import gc
 import io
 import json
+import os
 import pickle
 import re
 import string
+import tempfile
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -94,7 +99,45 @@ PARTS: list[Callable[[Any], Any]] = [
     lambda x: float(Name(x)),
     lambda x: float(Name(str(x)).strip()),
     lambda x: evaluated_later(x),
+    lambda x: float(rows(x)[0][0]),
+    lambda x: float(again(x, "w")),
+    lambda x: by_lines(x),
+    lambda x: float(bytearray(f"{x}".encode())),
+    lambda x: settings(x).getfloat("a", "x"),
 ]
+FILE = Path(tempfile.gettempdir()) / f"srcgrad_texts_of_numbers_{os.getpid()}"
+
+
+@pytest.fixture(autouse=True)
+def no_file() -> Iterator[None]:
+    yield
+    FILE.unlink(missing_ok=True)
+
+
+def rows(x: Any) -> list[list[str]]:
+    stream = io.StringIO()
+    csv.writer(stream).writerow([x, 1.0])
+    stream.seek(0)
+    return list(csv.reader(stream))
+
+
+def again(x: Any, mode: str) -> str:
+    with open(FILE, mode) as file:
+        print(x, file=file)
+    with open(FILE) as file:
+        return file.read()
+
+
+def by_lines(x: Any) -> Any:
+    FILE.write_text(f"{x}")
+    with open(FILE) as file:
+        return lines(file)
+
+
+def settings(x: Any) -> configparser.ConfigParser:
+    parser = configparser.ConfigParser()
+    parser.read_string(f"[a]\nx={x}\n")
+    return parser
 
 
 class Name(str):
@@ -140,7 +183,9 @@ def test_a_number_read_of_a_text_with_all_digits_in_it_is_refused(number: Callab
     assert sg.jit(f)(1.5) == f(1.5)
     with pytest.raises(ConcretizationError, match="text of a traced value would lose its derivative") as caught:
         sg.grad(f)(1.5)
-    assert re.search(r"number\(x\)|lambda x:|float\(line\)|eval\(text\)|shown\(x\)|f\"{x}", str(caught.value))
+    assert re.search(
+        r"number\(x\)|lambda x:|float\(line\)|eval\(text\)|shown\(x\)|f\"{x}|csv.reader", str(caught.value)
+    )
 
 
 ROUNDED: list[Callable[[Any], Any]] = [
@@ -158,6 +203,16 @@ ROUNDED: list[Callable[[Any], Any]] = [
 @pytest.mark.parametrize("number", ROUNDED)
 def test_a_number_of_a_part_of_a_text_that_rounds_is_a_constant(number: Callable[[Any], Any]) -> None:
     assert sg.grad(lambda x: number(x) * x)(1.234) == 1.23
+
+
+def test_numbers_of_other_files_than_the_one_that_is_written_are_constants(tmp_path: Path) -> None:
+    (tmp_path / "numbers").write_text("2.5 3.5")
+
+    def f(x: Any) -> Any:
+        again(x, "a")
+        return x * float((tmp_path / "numbers").read_text().split()[0]) * np.loadtxt(tmp_path / "numbers")[1]
+
+    assert sg.grad(f)(1.5) == 8.75
 
 
 def test_texts_that_are_kept_or_stand_beside_code_that_is_evaluated_are_no_fault() -> None:

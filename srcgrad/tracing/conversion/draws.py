@@ -7,6 +7,7 @@ draws, so that the values are NumPy's.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from srcgrad.errors import UnsupportedError
 from srcgrad.tracing.hosts import HostObject, call_method, draws_by_numpy
+from srcgrad.tracing.trace import Refused
 from srcgrad.tracing.tracer import Tracer, as_tracer, contains_tracer
 from srcgrad.tracing.unasked import attribute
 
@@ -81,6 +83,10 @@ def drawn(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         return (
             call_method(generator, name, args, kwargs) if type(generator) is HostObject else function(*args, **kwargs)
         )
+    if name in OF_SEQUENCES and (is_of_python(generator) or (name == "shuffle" and type(args[0]) is list)):
+        if type(generator) is HostObject:
+            raise Refused(f"{name} moves the items of a list")
+        return function(*args, **kwargs)  # which only asks how many items there are
     if name in REORDERED:
         return REORDERED[name](generator, *args, **kwargs)
     family = FAMILIES.get(name)
@@ -103,6 +109,11 @@ def drawn(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         shape = np.broadcast_shapes(*[x.shape if isinstance(x, Tracer) else np.shape(x) for x in values])
         size = shape or None
     return family.moved(as_tracer(family.standard(generator, size)), *values)
+
+
+def is_of_python(generator: Any) -> bool:
+    """Whether a generator, or what stands for one, is of the module `random`."""
+    return issubclass(generator.host_kind if type(generator) is HostObject else type(generator), random.Random)
 
 
 # --- draws from traced arrays ---------------------------------------------------------------------
@@ -138,4 +149,5 @@ def choice(
     return along(x, generator.choice(x.shape[axis], size, replace, p, **options), axis)
 
 
+OF_SEQUENCES: Final = frozenset({"shuffle", "choice", "choices", "sample"})
 REORDERED: Final[dict[str, Callable[..., Any]]] = {"permutation": permutation, "shuffle": shuffle, "choice": choice}
