@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from srcgrad.backends.llvm import layout
 from srcgrad.backends.llvm.front import WORD
 from srcgrad.backends.llvm.front_text import Writer
+
+UNSURE: Final = "inttoptr (i64 1 to ptr)"
 
 
 def index_text() -> str:
@@ -20,24 +23,14 @@ entry:
   %counted = getelementptr i8, ptr %keys, i64 {layout.COUNT}
   %count = load i64, ptr %counted, align 8
   %beyond = xor i64 %count, -1
-  %sorted = getelementptr i8, ptr %keys, i64 {layout.KIND}
-  %kind = load i8, ptr %sorted, align 1
-  %general = icmp eq i8 %kind, 0
   %searched = icmp eq i64 %before, %beyond
-  %hopeless = or i1 %general, %searched
-  %sized = getelementptr i8, ptr %keys, i64 {layout.INDEX_BYTES}
-  %log = load i8, ptr %sized, align 1
-  %shift = zext i8 %log to i64
-  %size = shl i64 1, %shift
-  %index = getelementptr i8, ptr %keys, i64 {layout.ENTRIES}
-  %first = getelementptr i8, ptr %index, i64 %size
-  br i1 %hopeless, label %nowhere, label %next
+  br i1 %searched, label %nowhere, label %next
 next:
   %k = phi i64 [0, %entry], [%more, %other]
   %over = icmp eq i64 %k, %count
   br i1 %over, label %nowhere, label %one
 one:
-  %place = getelementptr [2 x ptr], ptr %first, i64 %k
+  %place = call ptr @entry_of(ptr %keys, i64 %k)
   %own = load ptr, ptr %place, align 8
   %found = icmp eq ptr %own, %key
   br i1 %found, label %here, label %other
@@ -48,6 +41,78 @@ here:
   ret i64 %k
 nowhere:
   ret i64 %beyond
+}}
+
+define internal ptr @entry_of(ptr %keys, i64 %k) nounwind {{
+  %kind.at = getelementptr i8, ptr %keys, i64 {layout.KIND}
+  %kind = load i8, ptr %kind.at, align 1
+  %general = icmp eq i8 %kind, 0
+  %sized = getelementptr i8, ptr %keys, i64 {layout.INDEX_BYTES}
+  %log = load i8, ptr %sized, align 1
+  %shift = zext i8 %log to i64
+  %size = shl i64 1, %shift
+  %before = select i1 %general, i64 {layout.ENTRIES + layout.GENERAL_KEY}, i64 {layout.ENTRIES}
+  %first = add i64 %size, %before
+  %length = select i1 %general, i64 {layout.GENERAL_ENTRY}, i64 {layout.ENTRY}
+  %far = mul i64 %k, %length
+  %offset = add i64 %first, %far
+  %place = getelementptr i8, ptr %keys, i64 %offset
+  ret ptr %place
+}}
+"""
+
+
+def look_text() -> str:
+    """``@look``: what a dict has under a key, null where there is none, and 1 where only code of the user's can tell.
+
+    Keys of classes that are written in Python may have an ``__eq__``, which may take away what stands in registers.
+    """
+    return f"""
+define internal i1 @is_of_users(ptr %object) nounwind {{
+  %typed = getelementptr i8, ptr %object, i64 {layout.TYPE}
+  %type = load ptr, ptr %typed, align 8
+  %flagged = getelementptr i8, ptr %type, i64 {layout.TYPE_FLAGS}
+  %flags = load i64, ptr %flagged, align 8
+  %heap = and i64 %flags, {layout.HEAP}
+  %users = icmp ne i64 %heap, 0
+  ret i1 %users
+}}
+
+define internal ptr @look(ptr %dict, ptr %key) nounwind {{
+entry:
+  %strange = call i1 @is_of_users(ptr %key)
+  br i1 %strange, label %unsure, label %sure
+sure:
+  %tabled = getelementptr i8, ptr %dict, i64 {layout.TABLE}
+  %keys = load ptr, ptr %tabled, align 8
+  %kind.at = getelementptr i8, ptr %keys, i64 {layout.KIND}
+  %kind = load i8, ptr %kind.at, align 1
+  %text = icmp ne i8 %kind, 0
+  br i1 %text, label %ask, label %general
+general:
+  %counted = getelementptr i8, ptr %keys, i64 {layout.COUNT}
+  %count = load i64, ptr %counted, align 8
+  br label %next
+next:
+  %k = phi i64 [0, %general], [%more, %other]
+  %over = icmp eq i64 %k, %count
+  br i1 %over, label %ask, label %one
+one:
+  %more = add i64 %k, 1
+  %place = call ptr @entry_of(ptr %keys, i64 %k)
+  %own = load ptr, ptr %place, align 8
+  %gone = icmp eq ptr %own, null
+  br i1 %gone, label %other, label %some
+some:
+  %users = call i1 @is_of_users(ptr %own)
+  br i1 %users, label %unsure, label %other
+other:
+  br label %next
+ask:
+  %found = call ptr @PyDict_GetItem(ptr %dict, ptr %key)
+  ret ptr %found
+unsure:
+  ret ptr {UNSURE}
 }}
 """
 
@@ -126,16 +191,19 @@ class Reader(Writer):
         self.do(f"store i64 {value}, ptr {place}, align 8")
 
     def entry(self, keys: str, values: str, index: str) -> tuple[str, str]:
-        """The key and the value in this place of a dict whose keys are all text; null where there is none."""
-        size = self.field(keys, layout.INDEX_BYTES, "i8")
-        size = self.set(f"shl i64 1, {self.set(f'zext i8 {size} to i64')}")
-        entries = self.set(f"getelementptr i8, ptr {keys}, i64 {self.set(f'add i64 {size}, {layout.ENTRIES}')}")
-        entry = self.set(f"getelementptr [2 x ptr], ptr {entries}, i64 {index}")
+        """The key and the value in this place of a dict; null where there is none."""
+        entry = self.set(f"call ptr @entry_of(ptr {keys}, i64 {index})")
         split = self.set(f"getelementptr i8, ptr {values}, i64 {layout.VALUES_HEADER}")
         split = self.set(f"getelementptr ptr, ptr {split}, i64 {index}")
         beside = self.set(f"getelementptr ptr, ptr {entry}, i64 1")
         apart = self.set(f"icmp ne ptr {values}, null")
         return self.field(entry, 0), self.field(self.set(f"select i1 {apart}, ptr {split}, ptr {beside}"), 0)
+
+    def look(self, dict: str, key: str) -> str:
+        """What a dict has under a key; no fit where that is not known."""
+        found = self.set(f"call ptr @look(ptr {dict}, ptr {key})")
+        self.unless(self.set(f"icmp ne ptr {found}, {UNSURE}"))
+        return found
 
     def _names(self) -> int:
         """A dict has the keys of a tuple and no others: in the same places, or else each is looked up."""
@@ -143,9 +211,7 @@ class Reader(Writer):
         self.unless(self.set(f"icmp eq i64 {self.field(dict, layout.SIZE, 'i64')}, {count}"))
         names = self.set(f"getelementptr i8, ptr {self.word(2, 'ptr')}, i64 {layout.ITEMS}")
         keys, values = self.field(dict, layout.TABLE), self.field(dict, layout.SPLIT)
-        text = self.set(f"icmp ne i8 {self.field(keys, layout.KIND, 'i8')}, 0")
-        enough = self.set(f"icmp uge i64 {self.field(keys, layout.COUNT, 'i64')}, {count}")
-        easy = self.set(f"and i1 {text}, {enough}")
+        easy = self.set(f"icmp uge i64 {self.field(keys, layout.COUNT, 'i64')}, {count}")
         before = self.at
         self.do("br label %naming.each")
         self.label("naming.each")
@@ -161,7 +227,7 @@ class Reader(Writer):
         here = self.set(f"and i1 {there}, {self.set(f'icmp eq ptr {own}, {name}')}")
         self.do(f"br i1 {here}, label %name.there, label %name.look")
         self.label("name.look")
-        found = self.set(f"call ptr @PyDict_GetItem(ptr {dict}, ptr {name})")
+        found = self.look(dict, name)
         self.do(f"br i1 {self.set(f'icmp ne ptr {found}, null')}, label %name.there, label %unfit")
         self.label("name.there")
         self.do("%name.more = add i64 %name.k, 1")
@@ -170,26 +236,32 @@ class Reader(Writer):
         return 4
 
     def _item(self) -> int:
-        """What a dict has under a key: in the entry where it was last, or else it is looked up."""
+        """What a dict has under a key: in the entry where it was last, or else it is looked for."""
         dict, key = self.dict(2), self.word(3, "ptr")
         self.count += 1
-        look, had = f"look{self.count}", f"had{self.count}"
+        search, look, had = (f"{name}{self.count}" for name in ("search", "look", "had"))
         keys, values, index = self.field(dict, layout.TABLE), self.field(dict, layout.SPLIT), self.word(4)
-        general = self.set(f"icmp eq i8 {self.field(keys, layout.KIND, 'i8')}, 0")
-        self.branch(general, look)
-        self.branch(self.set(f"icmp uge i64 {index}, {self.field(keys, layout.COUNT, 'i64')}"), look)
+        count = self.field(keys, layout.COUNT, "i64")
+        self.branch(self.set(f"icmp uge i64 {index}, {count}"), search)
         own, value = self.entry(keys, values, index)
-        self.branch(self.set(f"icmp ne ptr {own}, {key}"), look)
+        self.branch(self.set(f"icmp ne ptr {own}, {key}"), search)
         near = self.at
-        self.do(f"br i1 {self.set(f'icmp ne ptr {value}, null')}, label %{had}, label %{look}")
-        self.label(look)
-        found = self.set(f"call ptr @PyDict_GetItem(ptr {dict}, ptr {key})")
-        self.unless(self.set(f"icmp ne ptr {found}, null"))
-        self._cached(4, self.set(f"call i64 @index_of(ptr {dict}, ptr {key}, i64 {index})"))
+        self.do(f"br i1 {self.set(f'icmp ne ptr {value}, null')}, label %{had}, label %{search}")
+        self.label(search)
+        place = self.set(f"call i64 @index_of(ptr {dict}, ptr {key}, i64 {index})")
+        self._cached(4, place)
+        self.branch(self.set(f"icmp uge i64 {place}, {count}"), look)
+        _, other = self.entry(keys, values, place)
+        self.unless(self.set(f"icmp ne ptr {other}, null"))
         far = self.at
         self.do(f"br label %{had}")
+        self.label(look)
+        found = self.look(dict, key)
+        self.unless(self.set(f"icmp ne ptr {found}, null"))
+        last = self.at
+        self.do(f"br label %{had}")
         self.label(had)
-        self.keep(1, self.set(f"phi ptr [{value}, %{near}], [{found}, %{far}]"))
+        self.keep(1, self.set(f"phi ptr [{value}, %{near}], [{other}, %{far}], [{found}, %{last}]"))
         return 5
 
     def _value(self) -> int:
@@ -215,7 +287,7 @@ class Reader(Writer):
         names = self.field(instance, layout.ATTRIBUTES)
         self.unless(self.set(f"icmp ne ptr {names}, null"))
         self.unless(self.set(f"icmp eq ptr {self.field(names, layout.TYPE)}, @srcgrad_front_dict"))
-        found = self.set(f"call ptr @PyDict_GetItem(ptr {names}, ptr {self.word(5, 'ptr')})")
+        found = self.look(names, self.word(5, "ptr"))
         last = self.at
         self.do(f"br label %{had}")
         self.label(had)
@@ -248,7 +320,7 @@ class Reader(Writer):
     def _absent(self) -> int:
         dict = self.dict(1)
         with self.unless_same_keys(dict, 3):
-            found = self.set(f"call ptr @PyDict_GetItem(ptr {dict}, ptr {self.word(2, 'ptr')})")
+            found = self.look(dict, self.word(2, "ptr"))
             self.unless(self.set(f"icmp eq ptr {found}, null"))
         return 4
 

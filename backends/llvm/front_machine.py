@@ -8,7 +8,7 @@ from typing import Final
 
 from srcgrad.backends.llvm import entry, layout
 from srcgrad.backends.llvm.front import HEADER, WORD, Code
-from srcgrad.backends.llvm.front_lookups import Reader, index_text
+from srcgrad.backends.llvm.front_lookups import Reader, index_text, look_text
 from srcgrad.backends.llvm.front_text import Writer, release_text
 from srcgrad.backends.llvm.pool_text import STRIDES_FIELD
 
@@ -54,7 +54,8 @@ declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 
 def text(slot: int) -> str:
     """The module; the tuple of tables is in the slot at this offset of an object."""
-    return "\n".join([_DECLARATIONS, release_text(), index_text(), _Machine().text(), _front(slot), _failing()])
+    parts = [_DECLARATIONS, release_text(), index_text(), look_text(), _Machine().text(), _front(slot), _failing()]
+    return "\n".join(parts)
 
 
 class _Machine(Reader):

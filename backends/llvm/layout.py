@@ -45,6 +45,10 @@ INDEX_BYTES: Final = 9
 """Of keys, a byte: the logarithm of the size of the index that comes before the entries."""
 KIND: Final = 10
 """Of keys, a byte: 0 where they are not all text, and the entries are longer."""
+ENTRY: Final = 16
+GENERAL_ENTRY: Final = 24
+"""How long an entry is: a key and a value, of keys that are not all text behind a hash."""
+GENERAL_KEY: Final = 8
 KEYS_VERSION: Final = 12
 """Of keys, 4 bytes that tell which keys there are, and in which order; 0 where the interpreter has not asked."""
 COUNT: Final = 24
@@ -110,6 +114,8 @@ MANAGED: Final = 1 << 4
 INLINE: Final = 1 << 2
 TYPE_FLAGS: Final = 168
 """Of a class, its flags."""
+HEAP: Final = 1 << 9
+"""The flag of classes that are made while a program runs, as all that are written in Python."""
 IS_DICT: Final = 1 << 29
 """The flag of dict and of the classes that are built on it."""
 DIGIT_BITS: Final = 30
@@ -284,6 +290,11 @@ def _dicts_are_known() -> bool:
         and [ctypes.c_int64.from_address(begin + 16 + 8 * k).value for k in range(4)]
         == [id("first"), id(first), id("second"), id(second)]
         and [ctypes.c_uint8.from_address(word(found, TABLE) + KIND).value for found in (plain, general)] == [1, 0]
+        and [
+            ctypes.c_int64.from_address(entries(word(general, TABLE))[0] + offset).value
+            for offset in (GENERAL_KEY, GENERAL_KEY + 8, GENERAL_ENTRY + GENERAL_KEY)
+        ]
+        == [id("first"), id(first), id(2)]
         and place is not None
         and word(split, TABLE) == word(_Plain, CLASS_KEYS)
         and ctypes.c_int64.from_address(word(split, SPLIT) + VALUES_HEADER + 8 * place).value == id(first)
@@ -347,6 +358,7 @@ def _is_known() -> bool:
         and names_of(_Plain()) == ATTRIBUTES
         and all(word(cls, TYPE_FLAGS) == cls.__flags__ for cls in (dict, list, _Mapping))
         and [cls.__flags__ & IS_DICT for cls in (dict, list, _Mapping)] == [IS_DICT, 0, IS_DICT]
+        and [cls.__flags__ & HEAP for cls in (dict, str, _Mapping)] == [0, 0, HEAP]
         and (ctypes.c_int32.from_address(id(None)).value < 0) == IMMORTAL
         and _values_are_known()
         and _dicts_are_known()

@@ -204,3 +204,29 @@ def test_objects_whose_references_nobody_counts_stay_as_they_are() -> None:
     immortal = [k for k, object in enumerate(lasting) if sys.getrefcount(object) > 1 << 29]
     assert {0, 1, 2} <= set(immortal)
     assert [after[k] for k in immortal] == [counts[k] for k in immortal]
+
+
+@pytest.mark.parametrize("place", ["globals", "attributes", "a missing global"])
+def test_no_key_of_the_users_is_compared_while_objects_may_go(place: str) -> None:
+    """An ``__eq__`` might take away an array that has been read and is not held yet: a crash once it is gone."""
+    names = world(
+        "s, t = np.ones(3), np.ones(3)\nclass Model: pass\nmodel = Model()\nmodel.s, model.t = s + 0, t + 0\n"
+        "def f(x): return np.sum(s * t * abs(x))\ndef g(x): return np.sum(model.s * model.t * x)"
+    )
+    f = served(sg.grad(names["g" if place == "attributes" else "f"], backend="llvm"), 0.7)
+    table = vars(names["model"]) if place == "attributes" else names
+    name = "abs" if place == "a missing global" else "t"
+    callers = []
+
+    class Key:
+        def __hash__(self) -> int:
+            return hash(name)
+
+        def __eq__(self, other: Any) -> bool:
+            callers.append(sys._getframe(1).f_code.co_name)
+            return name == "t"
+
+    table.pop(name, None)
+    table[Key()] = np.ones(3)
+    assert [f(0.7), f(0.7)] == [3.0, 3.0]
+    assert callers and "test_no_key_of_the_users_is_compared_while_objects_may_go" not in callers
