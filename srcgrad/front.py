@@ -128,7 +128,7 @@ def install(transformed: Transformed, call: Call, table: Table) -> None:
     words, kept = table.finished()
     entry = (words, (call.identity, tuple(call.kwargs), *kept))
     MACHINE[:] = [machine(Place(TABLES, ACTIVE, failed))]
-    transformed.answer_by(with_first(entry, transformed.tables if hasattr(transformed, "tables") else ()))
+    transformed.answer_by(with_first(entry, transformed._tables if hasattr(transformed, "_tables") else ()))
     if not any(isinstance(thing, Transformed) for thing in kept):  # which holds a function of the user's
         transformed.learned.tables = with_first(entry, transformed.learned.tables)
 
@@ -140,7 +140,7 @@ def with_first(entry: tuple[Any, ...], old: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple([part for pair in (entry, *others[: MOST_TABLES - 1]) for part in pair])
 
 
-TABLES: Final = layout.member_offset(Transformed.tables) if layout.KNOWN else 0
+TABLES: Final = layout.member_offset(Transformed._tables) if layout.KNOWN else 0
 
 
 def failed(transformed: Transformed, error: BaseException) -> None:

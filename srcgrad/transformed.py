@@ -80,9 +80,9 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
     It binds as a method, has the function's name, docstring and signature, pickles and deep-copies.
     """
 
-    __slots__ = ("__dict__", "__weakref__", "f", "options", "tables")
+    __slots__ = ("__dict__", "__weakref__", "_tables", "f", "options")
 
-    tables: tuple[Any, ...]
+    _tables: tuple[Any, ...]
     """What answers calls in machine code: `front`. Unset at first."""
 
     def __init__(self, f: Callable[..., Any], backend: str | None, options: tuple[Hashable, ...]) -> None:
@@ -118,7 +118,7 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
 
     def answer_by(self, tables: tuple[Any, ...]) -> None:
         """Let machine code answer the calls that fit these tables, which it has made."""
-        self.tables = tables
+        self._tables = tables
         set_function(self, MACHINE[0])
 
     def __init_subclass__(cls, **options: Any) -> None:

@@ -24,7 +24,7 @@ def served(f: Any, *args: Any, **kwargs: Any) -> Any:
     """The object after so many calls that machine code answers them."""
     for _ in range(SERVED_FROM + 1):  # the last by the table
         f(*args, **kwargs)
-    assert hasattr(f, "tables"), "no call is answered in machine code"
+    assert hasattr(f, "_tables"), "no call is answered in machine code"
     return f
 
 

@@ -30,7 +30,7 @@ def test_a_change_of_what_is_read_is_seen(case: Change, guards: str, asked: list
     asked.clear()
     first = f(0.7)
     assert not asked
-    bound = any(getattr(kept, "__name__", "") == "bind" for kept in f.tables[1])
+    bound = any(getattr(kept, "__name__", "") == "bind" for kept in f._tables[1])
     assert bound == (guards == "bind")
     assert same(first, sg.value_and_grad(names["f"], backend="numpy")(0.7))
     exec(case.change, names)

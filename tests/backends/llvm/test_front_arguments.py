@@ -311,7 +311,7 @@ def test_a_record_whose_class_decides_what_is_read_goes_to_python(asked: list[Tr
     h = sg.grad(lambda r: np.sum(np.sin(r.w)), backend="llvm")
     for _ in range(2 * SERVED_FROM):
         assert same(h(late).w, np.cos(X))
-    assert not hasattr(f, "tables") and not hasattr(h, "tables")
+    assert not hasattr(f, "_tables") and not hasattr(h, "_tables")
 
 
 class Stored:

@@ -164,7 +164,7 @@ def test_dicts_and_lists_are_filled_behind_checks_in_machine_code() -> None:
     for _ in range(4 * SERVED_FROM):
         assert g(d, items, x, by=0.5) == f(one, two, x, by=0.5)
         assert same(d, one) and items[0] == two[0]
-    assert hasattr(g, "tables")
+    assert hasattr(g, "_tables")
     fewer = {"w": line(3), "t": 1.0, "other": 2}
     g(fewer, items, x, by=0.5)
     assert list(fewer) == ["w", "t", "other"] and fewer["t"] == 2.0
@@ -174,7 +174,7 @@ def test_nothing_is_left_behind_by_changes() -> None:
     f = sg.jit(step, backend="llvm")
     u, v = line(), line()
     served(f, u, v)
-    watched = [u, v, u.dtype, f, f.tables, *f.tables]
+    watched = [u, v, u.dtype, f, f._tables, *f._tables]
     counts = list(map(sys.getrefcount, watched))
     gc.collect()
     blocks = sys.getallocatedblocks()

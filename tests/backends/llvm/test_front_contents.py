@@ -75,7 +75,7 @@ def test_paths_have_tables_of_their_own() -> None:
         begins[:] = held
         served(gradient, VALUES, X)
         check(gradient, begins, where)
-    assert len(gradient.tables) == 2 * len(BEGINS)
+    assert len(gradient._tables) == 2 * len(BEGINS)
 
 
 def test_index_arrays_that_are_arguments_are_compared_too() -> None:
@@ -98,7 +98,7 @@ def test_masks_of_numbers_that_change_are_asked_for_by_python() -> None:
         wanted = np.zeros(X.size)
         wanted[order] = np.where(x[order] > 0, 2 * x[order], 0.0)
         np.testing.assert_allclose(found, wanted)
-    assert len(gradient.tables) == 2  # one for all paths
+    assert len(gradient._tables) == 2  # one for all paths
 
 
 def lengths(x: Any, options: Any, *, floor: float, weights: Any) -> Any:
@@ -172,7 +172,7 @@ def test_large_arrays_are_compared_by_python() -> None:
     gradient = sg.grad(lambda x: np.sum(np.add.reduceat(x * x, begins)), backend="llvm")
     for _ in range(2 * SERVED_FROM):
         np.testing.assert_array_equal(gradient(x), 2 * x)
-    held = sum(thing.nbytes for thing in gradient.tables[1] if isinstance(thing, np.ndarray) and thing is not begins)
+    held = sum(thing.nbytes for thing in gradient._tables[1] if isinstance(thing, np.ndarray) and thing is not begins)
     assert begins.nbytes >= paths.MOST_COMPARED > held
 
 
@@ -186,7 +186,7 @@ def test_a_number_that_decides_is_asked_for_by_python(kind: type) -> None:
 def test_what_is_compared_is_held_once_and_goes_with_the_object() -> None:
     begins, where = BEGINS[0].copy(), columns()
     gradient = served(sg.grad(rows(begins, where), (0, 1), backend="llvm"), VALUES, X)
-    kept = [thing for thing in gradient.tables[1] if isinstance(thing, np.ndarray) and thing is not begins]
+    kept = [thing for thing in gradient._tables[1] if isinstance(thing, np.ndarray) and thing is not begins]
     (own,) = [thing for thing in kept if thing.shape == begins.shape]
     assert not np.shares_memory(own, begins) and not own.flags.writeable
     before = sys.getrefcount(begins), sys.getrefcount(own)

@@ -278,7 +278,7 @@ def test_an_argument_that_is_not_read_may_be_anything(asked: list[Transformed]) 
 def test_no_object_is_left_behind_or_kept_alive(guards: str) -> None:
     model = Model()
     f = served(sg.grad(loss, backend="llvm"), X, model)
-    watched = [model, model.first, model.first.w, model.__dict__, model.rest, Layer, Model, f, f.tables, loss, X]
+    watched = [model, model.first, model.first.w, model.__dict__, model.rest, Layer, Model, f, f._tables, loss, X]
     gc.collect()
     counts = list(map(sys.getrefcount, watched))
     f(X, model)

@@ -231,7 +231,7 @@ def test_tables_that_hold_transforms_stay_with_their_object() -> None:
 
     array = X.copy()
     f = served(sg.grad(made(array), backend="llvm"), 0.5)
-    assert any(isinstance(thing, Transformed) for thing in f.tables[1])
+    assert any(isinstance(thing, Transformed) for thing in f._tables[1])
     assert not f.learned.tables
     watched = weakref.ref(array)
     del array, f
@@ -306,7 +306,7 @@ def test_nothing_is_left_behind_by_any_form() -> None:
             model.rates,
             "y",
         ),
-        *(X, V, pair, squared, of_pair, f, g, h, k, j, f.tables, g.tables, h.tables, k.tables, j.tables),
+        *(X, V, pair, squared, of_pair, f, g, h, k, j, f._tables, g._tables, h._tables, k._tables, j._tables),
     ]
     for _ in range(2 * SERVED_FROM):
         calls()

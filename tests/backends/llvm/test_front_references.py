@@ -37,7 +37,8 @@ def test_nothing_is_left_behind(guards: str) -> None:
     missing = served(sg.grad(lambda y: np.sin(y), backend="llvm"), 0.5)
     watched = [
         *(x, tree, tree["w"], tree["w"][0], names["a"], names["s"], names["f"], np, float, np.float64, np.ndarray),
-        *(x.dtype, f, g, missing, f.tables, g.tables, missing.tables, names, tuple, list, dict, *f.tables, *g.tables),
+        *(x.dtype, f, g, missing, f._tables, g._tables, missing._tables, names, tuple, list, dict),
+        *(*f._tables, *g._tables),
     ]
     gc.collect()
     counts = list(map(sys.getrefcount, watched))
@@ -130,7 +131,7 @@ def test_a_table_that_is_replaced_during_its_call_lives_until_that_is_over() -> 
     size = 1
     while any(thread.is_alive() for thread in threads):
         size = 1 + size % 60
-        g.tables = ()
+        g._tables = ()
         for _ in range(SERVED_FROM):
             g(np.ones(size))
         sg.clear_caches()
@@ -161,7 +162,7 @@ def test_it_pickles_copies_and_binds_with_tables() -> None:
     f = served(sg.grad(np.sin), 0.5)
     assert pickle.loads(pickle.dumps(module_level)) is module_level
     for copied in (pickle.loads(pickle.dumps(f)), copy.copy(f), copy.deepcopy(f)):
-        assert not hasattr(copied, "tables")  # of what has no code nothing is remembered
+        assert not hasattr(copied, "_tables")  # of what has no code nothing is remembered
         assert same(copied(0.5), np.cos(0.5))
         assert same(served(copied, 0.5)(0.5), np.cos(0.5))
     assert module_level.__name__ == "module_level" and module_level.__doc__ == "A docstring."
@@ -223,7 +224,7 @@ def test_nothing_is_loaded_before_there_is_a_program() -> None:
         "import sys, numpy as np, srcgrad as sg\n"
         "f = sg.grad(np.sin, backend='numpy')\n"
         "for _ in range(20): f(0.5)\n"
-        "print('llvmlite' in sys.modules, hasattr(f, 'tables'))"
+        "print('llvmlite' in sys.modules, hasattr(f, '_tables'))"
     )
     assert text.strip() == "False False"
 
@@ -233,7 +234,7 @@ def test_calls_work_until_the_interpreter_has_ended() -> None:
         "import atexit, sys, numpy as np, srcgrad as sg\n"
         "f = sg.grad(lambda x: np.sin(x) * x, backend='llvm')\n"
         "for _ in range(20): f(0.5)\n"
-        "assert hasattr(f, 'tables')\n"
+        "assert hasattr(f, '_tables')\n"
         "class Late:\n"
         "    def __init__(self, f): self.f = f; self.number = float(f(0.5))\n"
         "    def __del__(self): assert self.f(0.5) == self.number; print('late')\n"
@@ -248,7 +249,7 @@ def test_without_known_layouts_every_call_is_pythons(monkeypatch: pytest.MonkeyP
     f = sg.grad(lambda x: np.sin(x), backend="llvm")
     for _ in range(3 * SERVED_FROM):
         assert same(f(0.5), np.cos(0.5))
-    assert len(asked) == 3 * SERVED_FROM and not hasattr(f, "tables")
+    assert len(asked) == 3 * SERVED_FROM and not hasattr(f, "_tables")
 
 
 def test_the_base_class_is_plain_where_classes_are_not_known() -> None:
@@ -260,10 +261,17 @@ def test_the_base_class_is_plain_where_classes_are_not_known() -> None:
         "sys.version_info = info\n"
         "import srcgrad as sg\n"
         "f = sg.grad(np.sin, backend='llvm')\n"
-        "print(v.POSSIBLE, v.VectorCalled.__basicsize__, {float(f(0.5)) for _ in range(20)}, hasattr(f, 'tables'))"
+        "print(v.POSSIBLE, v.VectorCalled.__basicsize__, {float(f(0.5)) for _ in range(20)}, hasattr(f, '_tables'))"
     )
     assert text.split() == ["False", "16", f"{{{np.cos(0.5)}}}", "False"]
 
 
 def test_the_threshold_is_a_power_of_two() -> None:
     assert transformed.SERVED_FROM & (transformed.SERVED_FROM - 1) == 0
+
+
+def test_an_attribute_of_the_users_is_not_what_machine_code_reads() -> None:
+    """Attributes are for whoever has the function: a dict in the place of the tables was a crash at the next call."""
+    f = served(sg.grad(lambda x: x * x, backend="llvm"), 0.5)
+    f.tables = {"one": 1}
+    assert f(0.7) == 1.4 and f.tables == {"one": 1}
