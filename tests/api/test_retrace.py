@@ -545,3 +545,16 @@ def test_what_the_users_handler_makes_of_a_refused_number_is_no_derivative() -> 
             transform(lambda x: Phase(x).pressure)(2.0)
         assert "math.exp(self.state)" in str(caught.value)
     np.testing.assert_array_equal(sg.grad(lambda x: Phase(x).whole)(np.ones(3)), np.full(3, 2.0))
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+@pytest.mark.parametrize("given", [True, False])
+@pytest.mark.parametrize("made", [lambda x: memoryview(x), lambda x: memoryview(x).toreadonly()])
+def test_memory_that_has_no_hash_is_read_at_each_call(made: Callable[[Any], Any], given: bool) -> None:
+    """``hash`` raises a ValueError of it, which was an error of srcgrad's own."""
+    memory = np.array([2.0, 1.0])
+    view = made(memory)
+    slope = sg.grad((lambda x, view: x * x * view[0]) if given else (lambda x: x * x * view[0]))
+    for _ in range(3):
+        memory[0] += 1.0
+        assert slope(*((3.0, view) if given else (3.0,))) == 6.0 * memory[0]
