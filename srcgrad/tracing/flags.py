@@ -30,6 +30,8 @@ class Flags:
         locked = name == "writeable" and LOCKED in array.chain
         if locked or name in self.KNOWN or not array.storage.given or not hasattr(flags, name):
             return getattr(flags, name)
+        if name == "writeable" and array.storage.trace.concrete:
+            return flags.writeable and bool(array.storage.writable)
         raise NeedsConcrete(f"ndarray.flags.{name} of an argument is not known while it is traced", hint=BYTES_HINT)
 
     def __getitem__(self, name: str) -> Any:
@@ -53,6 +55,14 @@ class Flags:
 
 
 LOCKED: Final = LockedView()
+
+
+def taken_as_writeable(array: Tracer) -> bool:
+    """Whether what asks for an array that may be written into gets this one: else it gets a copy.
+
+    Of an argument that is not known it is taken to be so: a program that writes into it is for such arrays only.
+    """
+    return bool(array.storage.writable) and array.ghost().flags.writeable
 
 
 def set_writeable(array: Tracer, writeable: bool) -> None:

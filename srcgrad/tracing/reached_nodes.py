@@ -31,9 +31,11 @@ from srcgrad.tracing.users_classes import is_named_tuple, is_namespace, is_user_
 CONTAINERS: Final = (list, dict, tuple, set, *COLLECTIONS)
 UNNAMED: Final = frozenset({"asked", "logger", "frozen", "sentinel"})
 """The kinds whose objects a program tells apart by their constants alone."""
+PLACED: Final = frozenset({"pdf", "logpdf", "pmf", "logpmf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf"})
 DETERMINED: Final = frozenset(
-    {"pdf", "logpdf", "pmf", "logpmf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf", "entropy"}
-    | {"mean", "median", "var", "std", "stats", "moment", "interval", "support", "fit"}
+    PLACED
+    | {f"_{name}" for name in PLACED}  # the formulas that they call, which code calls to have them faster
+    | {"entropy", "mean", "median", "var", "std", "stats", "moment", "interval", "support", "fit"}
 )
 """Methods of distributions that give the same for the same arguments: all but draws, and what calls functions."""
 

@@ -401,6 +401,27 @@ def test_a_function_of_numpy_as_a_static_method_is_never_stale() -> None:
     assert derivative(3.0) == -2.0
 
 
+def test_a_method_by_a_name_of_python_2_is_the_users() -> None:
+    class Gain:
+        def __init__(self, rate: float) -> None:
+            self.rate = rate
+
+        def __truediv__(self, other: Any) -> Any:
+            return self.__div__(other)
+
+        def __div__(self, other: Any) -> Any:
+            return Gain(self.rate / other)
+
+    gain = Gain(3.0)
+    derivative = sg.grad(lambda x: (gain / x).rate + gain.__div__(x).rate)
+    assert [derivative(2.0), derivative(1.0)] == [-1.5, -6.0]
+    gain.rate = 1.0
+    assert derivative(1.0) == -2.0
+    assert is_one_program(derivative, 1.0)
+    Gain.__div__ = lambda self, other: Gain(self.rate * other)  # type: ignore[method-assign]
+    assert derivative(1.0) == 2.0
+
+
 def test_a_name_with_capitals_between_underscores_is_the_users() -> None:
     class Units:
         __FEET__ = 1

@@ -572,6 +572,8 @@ CONVERTED: dict[str, Callable[[Any], Any]] = {
     "vonmises_fisher": lambda x: st.vonmises_fisher.logpdf(np.array([0.0, 1.0]), np.array([0.0, 1.0]), x),
     "interval": lambda x: norm.interval(0.9)[1] * x**2,
     "mean": lambda x: st.beta.mean(2.0, 3.0) * x**2,
+    "formulas of their own": lambda x: norm._cdf(x) * norm._logpdf(x) + st.t._pdf(x, 4.0) + norm._sf(2.0) * x,
+    "a formula handed on": lambda x: (lambda density: density(x) / density(0.0))(norm._pdf),
     "moments": lambda x: st.beta.stats(2.0, 3.0)[1] * x**2 + st.gamma.median(2.0) + st.beta.std(2.0, 3.0),
 }
 

@@ -290,3 +290,40 @@ def test_what_a_function_makes_read_only_is_so_for_transforms_inside(make: Calla
     with pytest.raises(ValueError, match="read-only"):
         sg.grad(lambda x: sg.checkpoint(doubled)(make(x)))(X)
     np.testing.assert_array_equal(sg.grad(lambda x: sg.checkpoint(doubled)(make(x).copy()))(X) > 0.0, True)
+
+
+# --- arrays that are to be written into ----------------------------------------------------------------------------
+
+
+def required(x: Any) -> Any:
+    y = np.require(x, np.double, ["W", "C"])
+    return np.sum(np.sin(y) * x) if y.flags.writeable else 0.0
+
+
+def required_and_written(x: Any) -> Any:
+    """Which writes into `x`, or into a copy of it."""
+    y = np.require(x, np.double, "W")
+    for i in range(3):
+        y[i] = y[i] * 3.0
+    return np.sum(y * x)
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("f", [required, required_and_written])
+def test_what_is_required_to_be_writeable_is_the_argument_or_a_copy_of_it(f: Callable[..., Any], first: bool) -> None:
+    compiled, slope = sg.jit(f), sg.value_and_grad(f)
+    for writeable in (first, not first):
+        given, expected = X.copy(), X.copy()
+        given.flags.writeable = expected.flags.writeable = writeable
+        value, found = slope(given)
+        assert value == f(expected.copy() if writeable else expected)
+        wanted = np.sin(X) + X * np.cos(X) if f is required else (18.0 if writeable else 6.0) * X
+        np.testing.assert_allclose(found, wanted)
+        assert compiled(given) == f(expected)
+        np.testing.assert_array_equal(given, expected)
+
+
+@pytest.mark.filterwarnings("error::srcgrad.RetraceWarning")
+def test_an_argument_that_is_only_read_is_required_to_be_writeable_by_one_program() -> None:
+    assert sg.jit(lambda x: np.sum(np.require(x, float, "W")), strict=True)(X) == 6.0

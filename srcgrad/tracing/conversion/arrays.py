@@ -17,6 +17,7 @@ from srcgrad.tracing.conversion.calls import CALLS, call, call_rule, traced_amon
 from srcgrad.tracing.conversion.effects import emit_check
 from srcgrad.tracing.conversion.fresh_arrays import lifted
 from srcgrad.tracing.conversion.varying import array_for
+from srcgrad.tracing.flags import taken_as_writeable
 from srcgrad.tracing.functions.options import refuse_unless, require_options
 from srcgrad.tracing.functions.registry import as_array, cast
 from srcgrad.tracing.functions.shapes import broadcast_to
@@ -333,7 +334,7 @@ def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = 
                 "np.require of an array that owns its memory is not supported on traced arrays",
                 hint="make a copy: x.copy()",
             )
-        if asked & {"W", "WRITEABLE"} and not (found.storage.writable and found.flags.writeable):
+        if asked & {"W", "WRITEABLE"} and not taken_as_writeable(found):
             return found.copy(order)
     return found
 
