@@ -254,6 +254,35 @@ def test_solutions_whose_equations_say_nothing_have_values() -> None:
         sg.grad(flat)(1.0)
 
 
+def test_unknowns_that_equations_do_not_determine_but_for_rounding_have_no_derivatives() -> None:
+    """A shift of all unknowns leaves the function as it is; the elements of its Hessian are sums that are rounded."""
+    weights = np.array([[0.0, 0.3, 0.7], [0.1, 0.0, 0.9], [0.3, 0.4, 0.0]])
+
+    def shifted(x: Any) -> Any:
+        def objective(u: Any) -> Any:
+            return np.sum(weights * (u[:, None] - u - np.log(x[:, None] / x)) ** 2)
+
+        return so.minimize(objective, np.zeros(3)).x
+
+    x = np.array([0.7, 0.2, 0.5])
+    assert sg.jit(shifted)(x).shape == (3,)
+    for transform in (sg.jacfwd, sg.jacrev):
+        with pytest.raises(np.linalg.LinAlgError):
+            transform(shifted)(x)
+
+
+def test_units_of_unknowns_and_equations_do_not_matter() -> None:
+    units, scales = np.array([1e-9, 1.0, 1e8]), np.array([1e10, 1e-4, 1e-9])
+    mixed = np.array([[2.0, 1.0, 0.0], [1.0, 3.0, 1.0], [0.0, 1.0, 4.0]])
+
+    def scaled(x: Any) -> Any:
+        return so.fsolve(lambda u: scales * (mixed @ (u / units) - x), np.linalg.solve(mixed, x) * units)
+
+    x = np.array([1.0, 2.0, 3.0])
+    for transform in (sg.jacfwd, sg.jacrev):
+        np.testing.assert_allclose(transform(scaled)(x), np.linalg.inv(mixed) * units[:, None], rtol=1e-12)
+
+
 def test_the_jacobian_of_least_squares_has_derivatives() -> None:
     def spread(x: Any) -> Any:
         found = so.least_squares(lambda p: p[0] * np.exp(-p[1] * T * x) - NOISY, [1.0, 1.0], xtol=1e-15, ftol=1e-15)

@@ -26,12 +26,14 @@ from srcgrad.tracing.functions.scipy_constrained import conditions, constraints_
 from srcgrad.tracing.functions.scipy_ode import held
 from srcgrad.tracing.functions.scipy_roots import solved
 from srcgrad.tracing.hosts import ask
-from srcgrad.tracing.tracer import Tracer, as_tracer, contains_tracer
+from srcgrad.tracing.tracer import Tracer, as_tracer, contains_tracer, emit
 
 Function = Callable[..., Any]
 optimize: Any = scipy.optimize
 HELD: Final = 2
 """Newton's steps from the solution."""
+MOST_GROWTH: Final = 2.0**-8 / np.finfo(float).eps
+"""How much errors of rounding may grow where equations are solved: two digits are left then."""
 WITHOUT_SLOPES: Final = ("nelder-mead", "powell", "cobyla", "cobyqa", "trust-constr")
 """Methods of `scipy.optimize.minimize` whose solutions have no gradient by the name ``jac``."""
 LOSSES: Final[dict[str, Callable[[Any], Any]]] = {
@@ -76,10 +78,23 @@ def implicit(equations: Function, found: Any) -> Any:
     def level(x: Any) -> Any:
         return cast(as_array(equations(x.reshape(shape))), np.float64).reshape(-1)
 
-    x = place
+    x, determined = place, None
     for _ in range(HELD):
-        x = x - np.linalg.solve(jacfwd(level)(x), level(x))
+        slopes = jacfwd(level)(x)
+        determined = determines(slopes) if determined is None else determined
+        x = x - np.linalg.solve(np.where(determined, slopes, 0.0), level(x))
     return moving(place, x).reshape(shape)
+
+
+def determines(slopes: Any) -> Any:
+    """Whether equations of these slopes determine the unknowns, beyond what rounding makes of equations that do not:
+    as those for the slope of a function that a shift of all unknowns leaves as it is.
+
+    The diagonal of |A⁻¹| |A| is the same whatever units the unknowns and the equations are in: 1 for a diagonal matrix
+    of any condition, and the inverse of the rounding for a singular one.
+    """
+    matrix = held(slopes)
+    return np.all(np.sum(np.abs(emit("inv", matrix, strict=False)) * np.abs(matrix).T, axis=1) < MOST_GROWTH)
 
 
 def slope_of(f: Function, jac: Any) -> Function:
