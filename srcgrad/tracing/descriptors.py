@@ -29,18 +29,32 @@ def is_descriptor(member: Any) -> bool:
 def read_descriptor(
     analysis: ClassAnalysis, index: int, value: Any, key: tuple[int, str], place: str, label: str
 ) -> None:
-    """A descriptor that holds constants; its class has the code that runs where an attribute is read or assigned.
+    """A descriptor that holds constants, and functions that it may call, as a property that keeps what its function has
+    given; its class has the code that runs where an attribute is read or assigned.
 
     Raises:
         Refusal: it holds what can change.
     """
-    held = tuple(vars(value).items())
-    if static_key(held, analysis.is_pure, True) is None:
+    functions = {name: held for name, held in vars(value).items() if is_called_by_it(analysis, held)}
+    others = tuple((name, None if name in functions else held) for name, held in vars(value).items())
+    if static_key(others, analysis.is_pure, True) is None:
         raise Refusal(f"reads the class attribute {label}, which holds what can change")
-    same = f"value_key(tuple({place}.__dict__.items())) == {analysis.constant(value_key(held))}"
+    items = f"{place}.__dict__.items()"
+    if functions:
+        named = analysis.constant(frozenset(functions))
+        items = f"(name, None if name in {named} else held) for name, held in {items}"
+    same = f"value_key(tuple({items})) == {analysis.constant(value_key(others))}"
     analysis.require(f"{place} is {analysis.constant(value)} and {same}")
     analysis.read(index, "descriptor", key, type(value), f"type({place})", f"class of {label}")
     analysis.described.add(id(type(value)))
+    for name, function in functions.items():
+        analysis.described.add(id(function))
+        analysis.methods.add(id(function))
+        analysis.read(index, "described", (*key, name), function, f"{place}.__dict__[{name!r}]", f"{label}.{name}")
+
+
+def is_called_by_it(analysis: ClassAnalysis, held: Any) -> bool:
+    return isinstance(held, types.FunctionType) and analysis.node_kind(held) == "function"
 
 
 def read_dispatcher(

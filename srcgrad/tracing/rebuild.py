@@ -186,6 +186,7 @@ PARTS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "key": lambda _, cls: cls,
     "dispatcher": lambda holder, key: in_base(holder, key).dispatcher,
     "descriptor": lambda holder, key: type(in_base(holder, key)),
+    "described": lambda holder, key: vars(in_base(holder, key[:2]))[key[2]],
     "member": member_function,
     "field": lambda cls, name: cls.__dataclass_fields__[name].default_factory,
     "fset": lambda cls, key: in_base(cls, key).fset,

@@ -59,6 +59,38 @@ class Counted:
         return held.x * self.times[0]
 
 
+class Kept:
+    """A property that keeps what its function has given, where the object is made to."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self.function = function
+        self.name = function.__name__
+
+    def __get__(self, held: Any, owner: Any = None) -> Any:
+        if held is None:
+            return self
+        try:
+            kept = held.kept
+        except AttributeError:
+            kept = held.kept = {}
+        if self.name not in kept:
+            kept[self.name] = self.function(held)
+        return kept[self.name]
+
+
+class Sample:
+    def __init__(self, x: Any) -> None:
+        self.x = x
+
+    @Kept
+    def mean(self) -> Any:
+        return np.mean(self.x)
+
+    @Kept
+    def variance(self) -> Any:
+        return np.sum((self.x - self.mean) ** 2) * OFFSET
+
+
 class Spring:
     k = Stiffness()
     mass = Positive()
@@ -104,6 +136,11 @@ def of_changed(x: Any) -> Any:
     return made.k / made.mass
 
 
+def of_kept(x: Any) -> Any:
+    sample = Sample(x**2)
+    return sample.variance / sample.mean * sample.variance
+
+
 def agrees(f: Callable[[Any], Any], x: Any, backend: str) -> None:
     value, slope = sg.value_and_grad(f, backend=backend)(x)
     np.testing.assert_allclose(value, f(x), rtol=1e-13)
@@ -112,7 +149,7 @@ def agrees(f: Callable[[Any], Any], x: Any, backend: str) -> None:
 
 
 @pytest.mark.parametrize("backend", ["numpy", "llvm"])
-@pytest.mark.parametrize("f", [of_captured, of_made, of_changed])
+@pytest.mark.parametrize("f", [of_captured, of_made, of_changed, of_kept])
 def test_descriptors_are_part_of_the_program(f: Callable[[Any], Any], backend: str) -> None:
     for x in (X, X - 5.0):
         agrees(f, x, backend)
@@ -147,6 +184,20 @@ def test_what_descriptors_are_and_hold_is_seen_at_the_next_call(monkeypatch: pyt
     np.testing.assert_allclose(slope(X), 3.0 * expected)
     monkeypatch.setattr(Spring, "twice", 1.0, raising=False)
     np.testing.assert_allclose(slope(X), expected)
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+def test_the_function_that_a_descriptor_holds_and_what_it_reads_is_seen_at_the_next_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    value = sg.value_and_grad(of_kept)
+    assert value(X)[0] == of_kept(X)
+    monkeypatch.setitem(globals(), "OFFSET", 2.0)
+    assert value(X)[0] == of_kept(X)
+    monkeypatch.setattr(Sample.__dict__["mean"], "function", lambda self: np.sum(self.x))
+    assert value(X)[0] == of_kept(X)
+    monkeypatch.setattr(Sample.__dict__["variance"], "name", "mean")
+    assert value(X)[0] == of_kept(X)
 
 
 def test_a_descriptor_that_is_only_assigned_is_looked_at_too(monkeypatch: pytest.MonkeyPatch) -> None:
