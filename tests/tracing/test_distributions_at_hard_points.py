@@ -33,6 +33,7 @@ HARD: dict[str, tuple[Any, float, float, float]] = {
     "boltzmann.var": (lambda rate: st.boltzmann.var(rate, 10), 1e-4, -0.008332499338625034, -83.32498015875174),
     "boltzmann.mean": (lambda rate: st.boltzmann.mean(rate, 5), 40.0, -4.248354255291589e-18, 4.248354255291589e-18),
     "loguniform.var": (lambda b: st.loguniform.var(1.0, b), 1.000001, 1.6666666665295e-07, 0.16666666666665),
+    "truncnorm.isf": (lambda q: st.truncnorm.isf(q, -5.0, 40.0), 1e-20, -1.0674725298526673e19, 1.055441435600942e39),
 }  # fmt: skip
 """A function, a place, and the first and the second derivative there."""
 

@@ -510,6 +510,10 @@ def named(rule: Formula, name: str, /, *args: Any, **kwargs: Any) -> Any:
         raise UnsupportedError(f"scipy.stats.{name} has no derivative rule in srcgrad", hint=str(error)) from None
 
 
+def mirrored(quantile: Formula, q: Any, a: Any, b: Any) -> Any:
+    return -quantile(q, -b, -a)
+
+
 @functools.lru_cache(maxsize=256)
 def law_by_name(name: str) -> Law | None:
     """The law of a distribution of ``scipy.stats``: one of those here, or SciPy's own."""
@@ -523,6 +527,8 @@ def law_by_name(name: str) -> Law | None:
     lower, upper = own(distribution, "_ppf"), own(distribution, "_isf")
     if name == "t":
         lower, upper = t_quantile, lambda q, df: -t_quantile(q, df)
+    if name == "truncnorm" and lower is not None:  # by the mirror image: SciPy's formula has 1 - q in it
+        upper = functools.partial(mirrored, lower)
     if found.quantile is None and lower is not None:
         upper = None if upper is None else settled(found, upper, upper=True)
         found = found._replace(quantile=settled(found, lower))
