@@ -44,3 +44,14 @@ def test_derivatives_where_formulas_of_laws_lose_their_digits(name: str) -> None
     for mode, backend in ((sg.jacfwd, "numpy"), (sg.jacrev, "llvm")):
         np.testing.assert_allclose(mode(f, backend=backend)(place), first, rtol=1e-9)
     np.testing.assert_allclose(sg.hessian(f, backend="numpy")(place), second, rtol=1e-7)
+
+
+def test_values_at_the_ends_of_truncated_laws() -> None:
+    """Where exp(-800) is all that tells the end, and where a power of an array is rounded otherwise than a number's."""
+    chances = np.array([0.0, 1.0])
+    np.testing.assert_array_equal(sg.jit(st.truncexpon.ppf)(chances, 800.0), [0.0, 800.0])
+    np.testing.assert_array_equal(sg.jit(st.truncexpon.isf)(chances, 800.0), [800.0, 0.0])
+    found = sg.jit(lambda y: st.truncweibull_min.logcdf(y, 1.5, 0.2, np.inf), backend="numpy")(np.array([0.2, 0.3]))
+    assert found[0] == -np.inf
+    assert np.isfinite(found[1])
+    np.testing.assert_allclose(sg.jit(st.pearson3.logpdf)(-40.0, 0.049999), -15702.40495333, rtol=1e-9)

@@ -79,7 +79,7 @@ def either(first: Formula, second: Formula) -> Formula:
 def normal_place(y: Any, s: Any) -> tuple[Any, Any, Any]:
     """Whether a place is in the support, mu = y s/2, which is what its gamma law's is beside the mean, and the place z
     of a normal law with this density but for factors: z**2/2 = (mu - log(1 + mu)) 4/s**2."""
-    within = y * s > -1.999
+    within = y * s > -2.0
     mu = np.where(within, y * s / 2, 0.0)
     near = np.abs(mu) < 0.1
     m, far = np.where(near, mu, 0.0), np.where(near, 1.0, mu)

@@ -14,6 +14,8 @@ import numpy as np
 import scipy.special as sc
 
 from srcgrad.tracing.functions.laws import Formula, Law, bent
+from srcgrad.tracing.functions.scipy_ode import held
+from srcgrad.tracing.tracer import as_tracer
 
 
 def parts_of_mass(u: Any, r: Any) -> tuple[Any, Any, Any]:
@@ -72,9 +74,12 @@ def place_above(q: Any, v: Any, r: Any) -> Any:
     rate = np.where(steep, r, 1.0)
     beyond = np.where(endless, 0.0, np.exp(-rate * np.where(steep & ~endless, v, 1.0)))
     likely: Any = q > 0.5
-    logarithm = np.where(likely, np.log1p((q - 1) * (1 - beyond)), np.log(np.where(likely, 1.0, q + (1 - q) * beyond)))
+    left = np.where(likely, 1.0, q + (1 - q) * beyond)
+    gone = left == 0  # as it underflows
+    logarithm = np.where(likely, np.log1p((q - 1) * (1 - beyond)), np.log(np.where(gone, 1.0, left)))
     length = np.where(steep, 1.0, v)
-    return np.where(steep, -logarithm / rate, length - place(q, length, -np.where(steep, 1.0, r)))
+    found = np.where(steep, -logarithm / rate, length - place(q, length, -np.where(steep, 1.0, r)))
+    return np.where(gone, v, found)
 
 
 # --- laws -------------------------------------------------------------------------------------------------------------
@@ -110,8 +115,15 @@ def exponential(law: Law) -> Law:
 
     return law._replace(
         above=lambda *given: above(*parts(*given)), log_above=lambda *given: log_above(*parts(*given)),
+        quantile=lambda q, b: np.where(q > 0.5, place_above(1.0 - q, b, 1.0), place(q, b, 1.0)),
         upper_quantile=lambda q, b: place_above(q, b, 1.0),
     )  # fmt: skip
+
+
+def not_below(x: Any) -> Any:
+    """What is 0 at an end, with its slope also where rounding makes it negative."""
+    x = as_tracer(x)
+    return np.where(x < 0, x - held(x), x)
 
 
 def weibull(law: Law) -> Law:
@@ -119,7 +131,7 @@ def weibull(law: Law) -> Law:
 
     def parts(y: Any, c: Any, a: Any, b: Any) -> tuple[Any, ...]:
         low, high, at = a**c, b**c, y**c
-        return at - low, high - at, high - low, 1.0
+        return not_below(at - low), not_below(high - at), high - low, 1.0
 
     def logarithm(y: Any, c: Any, a: Any, b: Any) -> Any:
         return np.log(c) + sc.xlogy(c - 1, y) + log_density(*parts(y, c, a, b))
