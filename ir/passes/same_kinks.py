@@ -9,7 +9,9 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from srcgrad.ir.core import Literal, Value
+from srcgrad.ir.core import Operation, Value
+from srcgrad.ir.passes.bounds import bounds
+from srcgrad.ir.passes.flats import UNDERFLOWING
 from srcgrad.ir.passes.matching import is_known, is_zero
 
 SCALED: Final = 8
@@ -77,14 +79,27 @@ def unbounded(value: Value, level: float) -> Value:
     """What a value is where it is near a number: that of which it is the larger or smaller beside another number."""
     for _ in range(SCALED):
         made = value.producer
-        if made is None or made.op.name not in ("maximum", "minimum") or not any(map(is_known, made.operands)):
+        if made is None or made.op.name not in ("maximum", "minimum", "select"):
             break
-        bound, inner = made.operands if is_known(made.operands[0]) else made.operands[::-1]
-        assert isinstance(bound, Literal)
-        if not (float(bound.value) < level if made.op.name == "maximum" else float(bound.value) > level):
+        bound, inner = made.operands[-2:] if is_known(made.operands[-2]) else made.operands[:-3:-1]
+        name = made.op.name if made.op.name != "select" else extreme_of_choice(made)
+        if not is_known(bound) or name is None:
+            break
+        if not (float(bound.value) < level if name == "maximum" else float(bound.value) > level):
             break
         value = inner
     return value
+
+
+def extreme_of_choice(made: Operation) -> str | None:
+    """The extreme that a choice is, as `bounds` writes it: select(x < c, c, x)."""
+    test, bound, inner = made.operands
+    compared = test.producer
+    if compared is None or compared.operands != (inner, bound):
+        return None
+    return {"less": "maximum", "less_equal": "maximum", "greater": "minimum", "greater_equal": "minimum"}.get(
+        compared.op.name
+    )
 
 
 def oriented(value: Value) -> tuple[Value, float]:
@@ -97,6 +112,20 @@ def oriented(value: Value) -> tuple[Value, float]:
         made = value.producer
         if made is not None and made.op.name in ODD:
             value = made.operands[0]
+        elif made is not None and made.op.name in ("mul", "div"):
+            for part, other in (made.operands, made.operands[::-1])[: 1 + (made.op.name == "mul")]:
+                known = sign_of(other)
+                if known:
+                    value, sign = part, sign * known
+                    break
         if value is before:
             break
     return value, sign
+
+
+def sign_of(value: Value) -> float:
+    """The sign that a value has everywhere; 0 if it is not known to have one."""
+    if value.producer is not None and value.producer.op.name in UNDERFLOWING:
+        return 1.0
+    low, high = bounds(value)
+    return 1.0 if low > 0.0 else -1.0 if high < 0.0 else 0.0

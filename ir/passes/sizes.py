@@ -83,6 +83,18 @@ def size_of_signed(operation: Operation, builder: Builder) -> Value | None:
     return None
 
 
+def signs(value: Value, depth: int = DEPTH) -> tuple[bool, bool]:
+    """Whether a value is known to be never negative, and never positive; also of extremes."""
+    low, high = bounds(value)
+    made = value.producer
+    if made is None or made.op.name not in ("maximum", "minimum") or depth == 0:
+        return low >= 0.0, high <= 0.0
+    found = zip(*[signs(operand, depth - 1) for operand in made.operands], strict=True)
+    one, other = (any, all) if made.op.name == "maximum" else (all, any)
+    never_negative, never_positive = found
+    return one(never_negative), other(never_positive)
+
+
 def size_of_parts(name: str) -> None:
     """The rule of a product or a quotient of which one part has a sign that is known."""
 
@@ -99,7 +111,7 @@ def size_of_parts(name: str) -> None:
         made = made_by(operation.operands[0], name)
         if made is None or any(map(is_known, made.operands)):
             return None
-        if not any(each.low >= 0.0 or each.high <= 0.0 for each in map(bounds, made.operands)):
+        if not any(any(signs(operand)) for operand in made.operands):
             return None
         return made.op(*[apply("abs", Term(builder, operand)) for operand in made.operands]).value
 
@@ -126,6 +138,26 @@ def size_of_even_product(operation: Operation, builder: Builder) -> Value | None
     zero = Term(builder, one) == 0.0
     there = (product if sign == order else -product) + 0.0
     return apply("select", zero, there, apply("abs", held(zero, product))).value
+
+
+@rule(
+    "abs(maximum(x, y)) -> maximum(x, y), y >= 0",
+    lambda x: apply("abs", apply("maximum", x, 0.0)),
+    lambda x, y: apply("abs", apply("minimum", apply("maximum", x, 0.0), apply("exp", y))),
+    lambda x: apply("abs", apply("minimum", apply("maximum", x, -1.0), 0.0)),
+    kinds="f",
+    limit=True,
+)
+def size_of_extreme(operation: Operation, builder: Builder) -> Value | None:
+    """It has the kink of the extreme, and no other: not half of its slope times 0."""
+    x = operation.operands[0]
+    if x.producer is None or x.producer.op.name not in ("maximum", "minimum"):
+        return None
+    never_negative, never_positive = signs(x)
+    term = Term(builder, x)
+    if never_negative:
+        return (term + 0.0).value
+    return (0.0 - term).value if never_positive else None
 
 
 @rule(

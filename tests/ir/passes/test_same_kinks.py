@@ -19,6 +19,11 @@ ONE: dict[str, tuple[Callable[[Any], Any], float]] = {
     "odd functions": (lambda x: np.abs(np.sinh(-2 * x)) * np.abs(np.expm1(x)), 4.0),
     "the larger of both signs": (lambda x: np.maximum(x, -x) * np.abs(x), 2.0),
     "parts with other bounds": (lambda x: (np.clip(2 * x, -1, 0) + 2 * np.clip(x, 0, 3)) ** 2, 8.0),
+    "beside what is positive": (
+        lambda x: np.maximum(x * np.exp(x), 0) * np.abs(-x / (1 + x**2)) - np.maximum(x, 0) ** 2,
+        0.0,
+    ),
+    "beyond another bound": (lambda x: np.maximum(0, 2 * x) * np.clip(np.expm1(x), -1, 0), 0.0),
     "a quantile loss": (lambda x: np.maximum(0.3 * x, -0.7 * x) * np.abs(x) + np.abs(2 * x) * np.abs(x), 5.0),
 }
 TWO: dict[str, tuple[Callable[[Any, Any], Any], float]] = {

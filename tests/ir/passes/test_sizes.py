@@ -46,6 +46,7 @@ PRODUCTS: dict[str, tuple[Callable[[Any], Any], float]] = {
     "a sign and a square": (lambda x: np.abs(np.sign(x) * x**2), 2.0),
     "a copied sign": (lambda x: np.abs(np.copysign(x**2, x)), 2.0),
     "a square over a negative number": (lambda x: np.abs(x**2 / (x - 1)), 2.0),
+    "a number and its part": (lambda x: np.abs(x * np.maximum(x, 0)) + np.abs(np.clip(-x, -1, 0) * x), 2.0),
     "a cube": (lambda x: np.abs(x**2 * x), 0.0),
 }
 
@@ -63,3 +64,11 @@ def test_second_derivatives_of_sizes_of_products(name: str, backend: str) -> Non
         np.testing.assert_allclose(
             sg.jacfwd(slope, backend=backend)(-0.3), (slope(-0.3 + 1e-6) - slope(-0.3 - 1e-6)) / 2e-6, rtol=1e-7
         )
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+def test_sizes_of_parts_have_their_slope(backend: str) -> None:
+    """The mean of both sides, where half of it was multiplied by the slope 0 of abs."""
+    for f, slope in ((np.maximum, 0.5), (np.minimum, -0.5), (lambda x, low: np.clip(x, low, 1), 0.5)):
+        for mode in (sg.jacfwd, sg.jacrev):
+            assert mode(lambda x, f=f: np.abs(f(x, 0)), backend=backend)(0.0) == slope
