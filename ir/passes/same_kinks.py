@@ -26,21 +26,31 @@ def scaled(value: Value) -> tuple[Value, float]:
     """What a value is a multiple of, and by what: x and -1 of -x, so that what has kinks in both has them in x."""
     scale = 1.0
     for _ in range(SCALED):
-        made = value.producer
-        if made is None or made.op.name not in ("neg", "mul", "div"):
+        found = multiple(value)
+        if found is None or not 0.0 < abs(scale * found[1]) < math.inf:
             break
-        factor, others = -1.0, made.operands[:1]
-        if made.op.name != "neg":
-            numbers = [operand for operand in made.operands if is_known(operand)]
-            others = tuple(operand for operand in made.operands if not is_known(operand))
-            if len(numbers) != 1 or (made.op.name == "div" and others[0] is not made.operands[0]):
-                break
-            factor = float(numbers[0].value)
-            factor = 1.0 / factor if made.op.name == "div" and factor else factor
-        if not 0.0 < abs(scale * factor) < math.inf:
-            break
-        value, scale = others[0], scale * factor
+        value, scale = found[0], scale * found[1]
     return value, scale
+
+
+def multiple(value: Value) -> tuple[Value, float] | None:
+    """The operand that one operation makes a multiple of, and by what."""
+    made = value.producer
+    if made is None or made.op.name not in ("neg", "mul", "div", "add", "sub"):
+        return None
+    if made.op.name == "neg":
+        return made.operands[0], -1.0
+    inner, number = made.operands
+    if made.op.name == "mul" and is_known(inner):
+        inner, number = number, inner
+    if not is_known(number):
+        return None
+    factor = float(number.value)
+    if made.op.name in ("add", "sub"):
+        return (inner, 1.0) if factor == 0.0 else None
+    if made.op.name == "div":
+        factor = 1.0 / factor if factor else 0.0
+    return inner, factor
 
 
 def compared(first: Value, second: Value | None) -> tuple[Value, Value | None, float]:

@@ -24,6 +24,7 @@ ONE: dict[str, tuple[Callable[[Any], Any], float]] = {
         0.0,
     ),
     "beyond another bound": (lambda x: np.maximum(0, 2 * x) * np.clip(np.expm1(x), -1, 0), 0.0),
+    "a number and zero": (lambda x: np.maximum(x - 0.0, 0) * np.abs(2 * x + 0.0), 2.0),
     "a quantile loss": (lambda x: np.maximum(0.3 * x, -0.7 * x) * np.abs(x) + np.abs(2 * x) * np.abs(x), 5.0),
 }
 TWO: dict[str, tuple[Callable[[Any, Any], Any], float]] = {
