@@ -12,7 +12,7 @@ from typing import Final
 from srcgrad.ir.core import Operation, Value
 from srcgrad.ir.passes.bounds import bounds
 from srcgrad.ir.passes.flats import UNDERFLOWING
-from srcgrad.ir.passes.matching import is_known, is_zero
+from srcgrad.ir.passes.matching import is_known, operand_of
 
 SCALED: Final = 8
 """How many ops a kink is looked for behind."""
@@ -33,6 +33,13 @@ def scaled(value: Value) -> tuple[Value, float]:
     return value, scale
 
 
+def number_of(value: Value) -> float | None:
+    """One number that a value is everywhere, also where it is repeated for each example of `vmap`."""
+    repeated = operand_of(value, "broadcast")
+    value = value if repeated is None else repeated
+    return float(value.value) if is_known(value) else None
+
+
 def multiple(value: Value) -> tuple[Value, float] | None:
     """The operand that one operation makes a multiple of, and by what."""
     made = value.producer
@@ -41,11 +48,11 @@ def multiple(value: Value) -> tuple[Value, float] | None:
     if made.op.name == "neg":
         return made.operands[0], -1.0
     inner, number = made.operands
-    if made.op.name == "mul" and is_known(inner):
+    if made.op.name == "mul" and number_of(inner) is not None:
         inner, number = number, inner
-    if not is_known(number):
+    factor = number_of(number)
+    if factor is None:
         return None
-    factor = float(number.value)
     if made.op.name in ("add", "sub"):
         return (inner, 1.0) if factor == 0.0 else None
     if made.op.name == "div":
@@ -55,9 +62,9 @@ def multiple(value: Value) -> tuple[Value, float] | None:
 
 def compared(first: Value, second: Value | None) -> tuple[Value, Value | None, float]:
     """Two values, or one and 0, that are equal where these are, and 1, or -1 if they are in the other order then."""
-    if second is None or is_zero(second):
+    if second is None or number_of(second) == 0.0:
         value, sign = oriented(first)
-    elif is_zero(first):
+    elif number_of(first) == 0.0:
         value, sign = oriented(second)
         sign = -sign
     else:
@@ -75,9 +82,10 @@ def compared(first: Value, second: Value | None) -> tuple[Value, Value | None, f
 
 def differing(first: Value, second: Value) -> tuple[Value, Value | None, float]:
     """The same of two values of which neither may be 0."""
+    levels = number_of(second), number_of(first)
     first, second = (
-        unbounded(value, float(level.value)) if is_known(level) else value
-        for value, level in ((first, second), (second, first))
+        value if level is None else unbounded(value, level)
+        for value, level in zip((first, second), levels, strict=True)
     )
     (one, scale), (other, factor) = scaled(first), scaled(second)
     if one is other and scale != factor:
@@ -91,11 +99,11 @@ def unbounded(value: Value, level: float) -> Value:
         made = value.producer
         if made is None or made.op.name not in ("maximum", "minimum", "select"):
             break
-        bound, inner = made.operands[-2:] if is_known(made.operands[-2]) else made.operands[:-3:-1]
+        inner, bound = made.operands[-1], number_of(made.operands[-2])
+        if bound is None:
+            inner, bound = made.operands[-2], number_of(made.operands[-1])
         name = made.op.name if made.op.name != "select" else extreme_of_choice(made)
-        if not is_known(bound) or name is None:
-            break
-        if not (float(bound.value) < level if name == "maximum" else float(bound.value) > level):
+        if bound is None or name is None or not (bound < level if name == "maximum" else bound > level):
             break
         value = inner
     return value

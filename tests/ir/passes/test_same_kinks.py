@@ -63,3 +63,12 @@ def test_signs_of_multiples_have_the_slope_of_the_size(backend: str) -> None:
     for mode in (sg.jacfwd, sg.jacrev):
         assert mode(lambda x: np.sign(-x) * np.log1p(np.abs(2 * x)), backend=backend)(0.0) == -2.0
         assert mode(lambda x: np.sign(x - 1) * np.sin(np.abs(1 - x)), backend=backend)(1.0) == 1.0
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+def test_kinks_of_examples(backend: str) -> None:
+    """Numbers are repeated for each example there: the square of both parts had 3."""
+    for name in ("both parts", "beyond another bound", "a number and zero"):
+        f, expected = ONE[name]
+        found = sg.vmap(sg.grad(sg.grad(f)), backend=backend)(np.array([0.0, -0.0]))
+        np.testing.assert_allclose(found, expected, rtol=1e-14, atol=1e-14)
