@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from srcgrad.backends.base import Executable
-from srcgrad.backends.llvm import native, objects, programs, tapes, workers
+from srcgrad.backends.llvm import native, objects, programs, scalars, tapes, workers
 from srcgrad.backends.llvm.compilation import Compilation
 from srcgrad.backends.llvm.entry import DECLARATIONS, WORDS, block_text, dtype_symbols, entry_text
 from srcgrad.backends.llvm.loops import Group
@@ -27,6 +27,7 @@ from srcgrad.backends.numpy.expressions import HELPERS, SITES
 from srcgrad.backends.numpy.literals import Names
 from srcgrad.ir.collector import without_gc
 from srcgrad.ir.core import Function, Literal, Value
+from srcgrad.ir.passes.blocks import block_by_block
 from srcgrad.ir.passes.handed_on import elements_handed_on
 from srcgrad.ir.passes.lanes import tangents_last
 from srcgrad.ir.passes.layouts import by_rows
@@ -95,6 +96,7 @@ class Written:
         given, function = function, by_rows(tangents_last(function))
         self.turned = function is not given
         function = elements_handed_on(turned_products(function))
+        function = block_by_block(function, scalars.cost)
         self.made = sectioned(function)
         called = called_kernels(self.made)
         self.whole = whole_kernel(function, self.made, called)
