@@ -252,6 +252,10 @@ class Building(ABC):
         """Whether a call may be made in another way where its program says that it is not for such calls."""
         return True
 
+    def fails_again(self, job: Job) -> bool:
+        """Whether a call that fails may be made again, so that it leaves what plain Python does."""
+        return self.makes_calls_again()
+
     # --- programs -----------------------------------------------------------------------------------
     def make_program(
         self, key: Hashable, captures: Known, hidden: Sequence[Any], aliases: AliasPattern | None, job: Job, way: Way
@@ -318,7 +322,7 @@ class Building(ABC):
             arranged=len(built.function.results) if built.arranges else None,
             writes=any(number >= arguments for number in traced.mutated),
             written=tuple(number for number in traced.claimed if not self.writes_back or number not in traced.mutated),
-            restarts=self.makes_calls_again() and loses_stores(built.function, traced.sites, may_raise),
+            restarts=self.fails_again(job) and loses_stores(built.function, traced.sites, may_raise, traced.forgets),
         )
 
     def donated(self, job: Job) -> tuple[int, ...]:

@@ -401,6 +401,12 @@ class Jit(Transformed):
     def makes_calls_again(self) -> bool:
         return not self.strict and self.donate_argnums == ()
 
+    def fails_again(self, job: Job) -> bool:
+        return self.donated(job) == ()
+
+    def made_again(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return super().made_again(args, kwargs) if self.makes_calls_again() else self.f(*args, **kwargs)
+
     def warn_retrace(self, reason: str) -> None:
         if self.strict:
             raise ArgumentError(

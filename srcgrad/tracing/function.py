@@ -154,6 +154,8 @@ class Traced(NamedTuple):
     """What became of long loops."""
     changes: Any = None
     """What the function put into containers of its arguments: `srcgrad.changes`."""
+    forgets: bool = False
+    """Whether it assigns attributes before it raises an error, which the program does not store."""
 
 
 class Watcher(Protocol):
@@ -244,7 +246,8 @@ def trace_function(
     captured = [array for _, array in trace.captured]
     sites, rolled = tuple(trace.sites), tuple(trace.rolled)
     return Traced(
-        function, inputs, lifted, captured, out_tree, outputs, mutated, claimed, numbers, sites, rolled, changes
+        function, inputs, lifted, captured, out_tree, outputs, mutated, claimed, numbers, sites, rolled, changes,
+        trace.forgets,
     )  # fmt: skip
 
 

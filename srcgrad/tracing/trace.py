@@ -236,6 +236,8 @@ class Trace(OfOneProgram):
         """The results of functions with caches that are read at each call: `kept_results`."""
         self.watched: list[Watched] = []
         """Copies of captured containers and objects."""
+        self.forgets = False
+        """Whether a block assigns attributes before it raises an error, which nothing stores."""
         self.filters: Any = warning_filters() if parent is None else parent.filters
         """What becomes of warnings where the outermost trace begins."""
         self.appended: list[tuple[Storage, Value]] = [] if parent is None else parent.appended

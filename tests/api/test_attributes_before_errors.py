@@ -40,6 +40,23 @@ class Model:
         self.last = 2 * x
         return x * x
 
+    def in_a_branch(self, x: Any) -> Any:
+        if x < 0:
+            self.twice = 2 * x
+            raise ValueError("too small")
+        return x * x
+
+    def in_a_branch_behind_a_note(self, x: Any) -> Any:
+        self.seen.append(x)
+        self.last = x
+        if x < 0:
+            self.twice = self.last * 2
+            raise ValueError("too small")
+        if x > 2.5:
+            raise ValueError("too large")
+        self.last = 3 * x
+        return x * x
+
     def handles(self, x: Any) -> Any:
         try:
             found = self.raises(x)
@@ -62,11 +79,40 @@ def followed(transform: Callable[[Any], Any], name: str) -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("name", ["raises", "inverts", "notes", "handles"])
+NAMES = ("raises", "inverts", "notes", "in_a_branch", "in_a_branch_behind_a_note", "handles")
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_attributes_are_stored_as_far_as_a_call_has_come(name: str) -> None:
     expected = followed(lambda f: f, name)
     assert followed(sg.jit, name) == expected
     assert followed(sg.grad, name) == expected
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_so_they_are_where_there_is_to_be_one_program(name: str) -> None:
+    """With strict or donated arguments, and by vmap, they were lost."""
+    expected = followed(lambda f: f, name)
+    if name != "handles":
+        assert followed(lambda f: sg.jit(f, strict=True), name) == expected
+    assert followed(lambda f: sg.jit(f, donate_argnums=0), name) == expected
+    assert followed(lambda f: lambda x: sg.vmap(f)(np.array([x]))[0], name) == expected
+
+
+def test_one_of_two_errors_is_raised_where_there_is_nothing_else() -> None:
+    """What ends a block of the trace left it."""
+
+    def either(x: Any) -> Any:
+        if x < 0:
+            raise ValueError("too small")
+        else:
+            raise KeyError("too large")
+
+    for transform in (sg.jit, sg.grad, sg.jit):
+        with pytest.raises(ValueError, match="too small"):
+            transform(either)(-1.0)
+        with pytest.raises(KeyError):
+            transform(either)(1.0)
 
 
 def test_no_call_is_made_again_that_has_printed_before_it_fails(capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,6 +22,7 @@ from srcgrad.tracing.conversion.effects import (
     innermost_attempt,
     is_conditional,
     is_unfinished,
+    stands_otherwise,
 )
 from srcgrad.tracing.conversion.identity import Choice, note_choices, outermost
 from srcgrad.tracing.conversion.joined_texts import join_texts
@@ -324,7 +325,7 @@ def if_(
             take_back()
             taken = answered(from_value(condition, scalar=True), fails_where(first, second))
             if taken is None:
-                raising(condition, first, second, then, orelse)
+                raising(condition, first, second, then, orelse, state, before)
         else:
             note_choices(join_blocks(condition, first, second, state), state)
     except BaseException:
@@ -344,7 +345,10 @@ def fails_where(first: Block, second: Block) -> bool | None:
     return first.error is not None
 
 
-def raising(condition: Value, first: Block, second: Block, then: Callable[[], Any], orelse: Callable[[], Any]) -> None:
+def raising(
+    condition: Value, first: Block, second: Block, then: Callable[[], Any], orelse: Callable[[], Any],
+    state: State, before: Snapshot,
+) -> None:  # fmt: skip
     """A block that ends with ``raise``: a check, behind which the other block runs without a condition.
 
     What the block has written is seen where a ``try`` handles the error, and nowhere else: the program ends.
@@ -358,11 +362,18 @@ def raising(condition: Value, first: Block, second: Block, then: Callable[[], An
     for block, fails in ((first, held), (second, opposite)):
         if block.error is None:
             continue
-        if is_unfinished(block.error) or has_effects(block.trace.builder.operations):
+        assert block.after is not None
+        back, there = functools.partial(state.restore, before), functools.partial(state.restore, block.after)
+        stores = stands_otherwise(block.trace, back, there)
+        if stores or is_unfinished(block.error) or has_effects(block.trace.builder.operations):
+            there()
             raise_in_block(truth(fails), block)
+            back()
         else:
             emit_raise(fails, block.error)
     if first.error is not None and second.error is not None:
+        if not current_trace().region:
+            raise Refused("an error is raised in any case")
         raise Raised(RuntimeError("one of two errors was raised"))
     (orelse if first.error is not None else then)()
 

@@ -22,7 +22,7 @@ from srcgrad.tracing.conversion.trust import acts, is_trust
 from srcgrad.tracing.held import holding, is_slotted
 from srcgrad.tracing.journals import is_written
 from srcgrad.tracing.storage import ASK
-from srcgrad.tracing.trace import CURRENT, NeedsConcrete, RaisingSite, Unread, current_span, current_trace
+from srcgrad.tracing.trace import CURRENT, STORES, NeedsConcrete, RaisingSite, Unread, current_span, current_trace
 from srcgrad.tracing.tracer import Tracer, as_tracer, cast_value
 
 
@@ -137,17 +137,62 @@ def emit_check(predicate: Any, kind: str, message: str) -> None:
 def store_what_stands(trace: Any) -> None:
     """Store the attributes of captured objects before the program may fail, not at its end, where it has done something
     for good by then: such a call cannot be made again.
+
+    Raises:
+        Unread: the trace is to be told how.
     """
-    if not trace.watched or not has_acted(trace):
-        return
-    for watched in trace.watched:
-        held = {} if watched.owner in (None, ASK) or callable(watched.before) else holding_of(watched.copy)
+    root = outermost_region(trace)
+    for owner, key, value, now in standing(root) if stores_early(root, trace) else ():
+        if owner is ASK:
+            raise Unread(STORES)
+        owner.store(key, value)
+        if trace is root:  # a region may not be run
+            root.stored[id(owner), key] = now
+
+
+def stores_early(root: Any, trace: Any) -> bool:
+    return root.watched and any(map(has_acted, regions_of(trace)))
+
+
+def stands_otherwise(trace: Any, before: Callable[[], None], after: Callable[[], None]) -> bool:
+    """Whether a block that ends with an error is to store attributes, which are others behind it than before.
+
+    Where nothing was done for good until then the call will be made again, which the trace is told.
+    ``before``, ``after``: what puts the variables, and what they lead to, there.
+    """
+    root = outermost_region(trace)
+    if not root.watched:
+        return False
+    known = {(id(owner), key): now for owner, key, _, now in standing(root)}
+    after()
+    found = any(known.get((id(owner), key), root) is not now for owner, key, _, now in standing(root))
+    before()
+    early = stores_early(root, trace)
+    root.forgets = root.forgets or (found and not early)
+    return found and early
+
+
+def regions_of(trace: Any) -> Iterator[Any]:
+    """This trace, and those around it that it is a region of."""
+    yield trace
+    while trace.region and trace.parent is not None:
+        trace = trace.parent
+        yield trace
+
+
+def outermost_region(trace: Any) -> Any:
+    return list(regions_of(trace))[-1]
+
+
+def standing(root: Any) -> Iterator[tuple[Any, str, Any, Any]]:
+    """The attributes of captured objects that hold what is not stored yet: with the owners, and what they hold."""
+    for watched in root.watched:
+        held = {} if watched.owner is None or callable(watched.before) else holding_of(watched.copy)
         for key, value in held.items():
             now = value.storage.value if isinstance(value, Tracer) else value
             changed = watched.before.get(key, watched.before) is not value and key not in watched.guarded
-            if changed and is_written(value) and trace.stored.get((id(watched.owner), key)) is not now:
-                watched.owner.store(key, value)
-                trace.stored[id(watched.owner), key] = now
+            if changed and is_written(value) and root.stored.get((id(watched.owner), key), root) is not now:
+                yield watched.owner, key, value, now
 
 
 def holding_of(copy: Any) -> dict[str, Any]:

@@ -45,20 +45,25 @@ def require_timely(function: Function) -> None:
         raise Refused("a try has an effect before it may fail")
 
 
-def loses_stores(function: Function, sites: Sequence[Any], fails: Callable[[Operation], bool]) -> bool:
+def loses_stores(
+    function: Function, sites: Sequence[Any], fails: Callable[[Operation], bool], forgets: bool = False
+) -> bool:
     """Whether a program stores attributes at its end, and has done nothing else for good where it fails before.
+    ``forgets``: there are others that it does not store, as only what fails assigns them.
 
     The call is then to be made again: the function itself has stored what comes before it fails.
     """
     stores = {number for number, site in enumerate(sites) if is_store(site)}
 
     def does_more(operation: Operation) -> bool:
+        if operation.regions:
+            return operation.acts and any(does_more(inner) for r in operation.regions for inner in r.operations)
         return acts(operation) and operation.attrs.get("site") not in stores
 
     def may_fail(operation: Operation) -> bool:
         return not operation.regions and fails(operation) and not acts(operation)
 
-    return bool(stores) and not is_untimely(function.operations, False, may_fail, does_more)[0]
+    return (forgets or bool(stores)) and not is_untimely(function.operations, False, may_fail, does_more)[0]
 
 
 def is_untimely(
