@@ -44,8 +44,8 @@ TRANSLATED: dict[type[Exception], type[SrcgradError]] = {
 }
 """NumPy's plain errors; subclasses (`LinAlgError`) and warnings turned into errors keep their meaning and pass."""
 PLACE = re.compile(r"\s*# (?:.* of )?(?P<file>\S+):(?P<line>\d+)(?: \| (?P<text>.*))?$")
-TRACER = re.compile(r"\bTracer\b")
-"""By which Python's and a library's errors name what they were given."""
+TRACER = re.compile(r"\b(Tracer|Shown)\b")
+"""By which Python's and a library's errors name what they were given: a traced value, or its text."""
 RAISING = ("check", "raise_first", "KeySite.__call__", "RaiseSite.__call__", "UnboundSite.__call__")
 """The functions of srcgrad that raise errors of the user's."""
 OWN_WORK = ("Building.build_checked", "Building.compile_program", "find_captures", "serve")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
-from srcgrad.errors import ConcretizationError, ShapeError, SrcgradError
+from srcgrad.errors import ConcretizationError, ShapeError, SrcgradError, UnsupportedError
 from srcgrad.ir.source import is_storing
 from srcgrad.tracing.conversion.scipy_rules import load_scipy_rules
 from srcgrad.tracing.conversion.sources import WITHOUT_SOURCE
@@ -118,6 +118,20 @@ def has_rule(function: Any) -> bool:
 def is_told(module: str) -> bool:
     """Whether a module of this name is of a package that is told the truth: asked a dozen times for each index."""
     return module.partition(".")[0] in TOLD_THE_TRUTH
+
+
+def require_no_digits(x: Tracer, name: str) -> None:
+    """Refuse a method that numbers have and arrays have not: ``x.hex()``, ``x.as_integer_ratio()``.
+
+    Raises:
+        UnsupportedError: it is one.
+    """
+    cls = concrete_class(x)
+    if hasattr(cls, name):
+        raise UnsupportedError(
+            f"{cls.__name__}.{name} is not supported on a traced number",
+            hint="it reads the digits of the number, which have no derivative: ask for it outside of the function",
+        )
 
 
 def concrete_class(x: Any) -> type:

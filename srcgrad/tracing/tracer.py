@@ -442,6 +442,10 @@ class Tracer(Asked, Reshaped):
 
             return judged_method(name, method, self)
         if name.startswith("__") or not hasattr(np.ndarray, name):
+            if self.scalar and not name.startswith("__"):
+                from srcgrad.tracing.asked import require_no_digits  # which is written with traced values
+
+                require_no_digits(self, name)
             raise NoAttributeError(f"an array has no attribute {name!r}", hint=hint_of_attribute(name))
         raise UnsupportedError(
             f"ndarray.{name} is not supported on a traced array",

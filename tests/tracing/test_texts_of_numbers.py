@@ -14,10 +14,13 @@ import os
 import pickle
 import re
 import string
+import struct
+import sys
 import tempfile
 import textwrap
 from collections.abc import Callable, Iterator
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +28,7 @@ import numpy as np
 import pytest
 
 import srcgrad as sg
-from srcgrad.errors import ConcretizationError
+from srcgrad.errors import ConcretizationError, UnsupportedError
 from srcgrad.tracing.shown_texts import Shown
 
 pytestmark = pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
@@ -294,3 +297,25 @@ def test_a_handler_around_a_with_statement_does_not_hide_that_the_derivative_wou
         assert sg.jit(function)(1.5) == 2.25
         with pytest.raises(ConcretizationError, match="would lose its derivative"):
             sg.grad(function)(1.5)
+
+
+@pytest.mark.parametrize(
+    ("of", "said"),
+    [
+        (lambda x: len(x.hex()), "float.hex is not supported"),
+        (lambda x: x.as_integer_ratio()[0], "float.as_integer_ratio is not supported"),
+        (lambda x: float(Fraction(x)), "float.as_integer_ratio is not supported"),
+        (lambda x: struct.unpack("d", struct.pack("d", x))[0], "struct.pack is not supported"),
+        (lambda x: float(sys.intern(str(x))), "can't intern"),
+    ],
+)
+def test_what_reads_the_digits_of_a_number_says_so_and_jit_runs_it(of: Callable[[Any], Any], said: str) -> None:
+    """jit said that an array has no such attribute, and the errors named no line."""
+
+    def f(x: Any) -> Any:
+        return of(x) * x
+
+    assert sg.jit(f)(1.5) == f(1.5)
+    with pytest.raises(UnsupportedError, match=said) as caught:
+        sg.grad(f)(1.5)
+    assert "test_texts_of_numbers.py" in str(caught.value)

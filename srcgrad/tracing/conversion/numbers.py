@@ -5,6 +5,7 @@ from __future__ import annotations
 import cmath
 import functools
 import math
+import struct
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -152,6 +153,13 @@ def callable_(thing: Any, /) -> bool:
 def id_(thing: Any, /) -> int:
     require_defined(thing)
     return id(thing)
+
+
+@call_rule(struct.pack)
+def pack(layout: Any, /, *values: Any) -> bytes:
+    if any(isinstance(value, Tracer) for value in values):
+        raise UnsupportedError("struct.pack is not supported on a traced value", hint="bytes have no derivative")
+    return struct.pack(layout, *values)
 
 
 @call_rule(type)
