@@ -167,6 +167,51 @@ def check_ways(program: Program) -> None:
     counts["vmaps"] += 1
 
 
+def check_directions(program: Program) -> None:
+    """Along one direction: jvp, grad and differences agree, and calls of a table give the bits of the first ones."""
+    numbers, args = np.random.default_rng(11), fresh(program.args)
+    along = [np.asarray(numbers.uniform(-1.0, 1.0, np.shape(arg)), np.asarray(arg).dtype) for arg in args]
+    scalar, places = projected(program), tuple(range(len(args)))
+    slope = sg.value_and_grad(scalar, places)
+    value, gradient = slope(*fresh(args))
+    pushed, tangent = sg.jvp(scalar, tuple(fresh(args)), tuple(along))
+    with np.errstate(all="ignore"):
+        same(np.float64(value), np.float64(scalar(*fresh(args))), "the value of value_and_grad", program)
+    same(np.float64(pushed), np.float64(value), "the values of jvp and grad", program)
+    found = sum(np.sum(one * other, dtype=np.float64) for one, other in zip(gradient, along, strict=True))
+    same(np.float64(tangent), np.float64(found), "jvp and grad", program, 10.0)
+    for _ in range(6):
+        again = slope(*fresh(args))
+        assert all(np.array_equal(*pair) for pair in zip(again[1], gradient, strict=True)), f"again:\n{program!r}"
+    if program.exact:
+
+        def at(step: Any) -> float:
+            return float(scalar(*(arg + float(step) * part for arg, part in zip(args, along, strict=True))))
+
+        with np.errstate(all="ignore"):
+            numeric, sure = differences(at, (0.0,), 0)
+        same(np.where(sure, found, 0.0), np.where(sure, numeric, 0.0), "grad and differences", program, 1e3)
+        counts["directions"] += 1
+        counts["directions with a difference to compare"] += int(sure)
+
+
+def check_curvature(program: Program) -> None:
+    """The second derivative along one direction, in three orders of the modes."""
+    numbers, args = np.random.default_rng(12), fresh(program.args)
+    along = tuple(np.asarray(numbers.uniform(-1.0, 1.0, np.shape(arg)), np.asarray(arg).dtype) for arg in args)
+    scalar, places = projected(program), tuple(range(len(args)))
+
+    def pushed(*args: Any) -> Any:
+        return sg.jvp(scalar, args, along)[1]
+
+    def pulled(*args: Any) -> Any:
+        return sum(np.sum(one * part) for one, part in zip(sg.grad(scalar, places)(*args), along, strict=True))
+
+    first = list(sg.hvp(scalar, tuple(fresh(args)), along))
+    for of in (pushed, pulled):
+        all_same(list(sg.grad(of, places)(*fresh(args))), first, f"hvp and grad of {of.__name__}", program, 100.0)
+
+
 def everything(program: Program) -> Callable[..., Any]:
     """One function of the value, both Jacobians, a gradient and a Hessian."""
     f, scalar, numbers = program_of(program), projected(program), differentiated(program)
@@ -217,11 +262,15 @@ def check_backends(program: Program, other: str = "xla") -> None:
     counts[f"programs on {other}"] += 1
 
 
-def check(program: Program, xla: bool = False) -> None:
+LOOPS: tuple[Callable[[Program], None], ...] = (check_values, check_directions, check_curvature, check_ways)
+"""For programs of long loops, whose Jacobians take long to compile."""
+
+
+def check(program: Program, xla: bool = False, oracles: Sequence[Callable[[Program], None]] = ()) -> None:
     """All oracles; what srcgrad refuses is counted, and must be refused as unsupported."""
     counts["programs"] += 1
     counts["programs that look at numbers"] += program.branches
-    parts = [check_values, check_derivatives, check_ways]
+    parts = list(oracles or (check_values, check_derivatives, check_ways))
     if xla and not program.branches and importlib.util.find_spec("jax") is not None:
         parts.append(check_backends)
     refused = set()

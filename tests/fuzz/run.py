@@ -1,10 +1,11 @@
 """Many random programs, and what became of them.
 
-    python tests/fuzz/run.py [--programs 5000] [--seed 0] [--xla-every 0] [--seconds 0] [--faulty] [--save FILE]
+    python tests/fuzz/run.py [--programs 5000] [--seed 0] [--xla-every 0] [--seconds 0] [--faulty] [--loops]
 
 Goes on after a mismatch, and prints at the end how many programs there were, how many mismatches, what was refused by
 kind, and the ops that the programs had. ``--xla-every N`` runs every N-th program on XLA too (compiling takes a second
-or more each). The exit status is 1 if there was a mismatch, or if more than a twentieth was refused.
+or more each). ``--loops`` runs programs of long loops instead, those of the seeds from ``--seed`` on, and notes no ops.
+The exit status is 1 if there was a mismatch, or if more than a twentieth was refused.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ import srcgrad as sg
 from srcgrad.errors import SrcgradError
 from srcgrad.ir.opdef import REGISTRY
 from srcgrad.lowering import lower
-from tests.fuzz.checks import check, check_error, counts, everything
+from tests.fuzz.checks import LOOPS, check, check_error, counts, everything
+from tests.fuzz.loops import loop_program, runs
 from tests.fuzz.programs import Program, fresh, program_of, programs
 
 MOST_REFUSED = 0.05
@@ -73,6 +75,13 @@ class Record:
 def run(options: argparse.Namespace) -> Record:
     record = Record()
 
+    def loops() -> None:
+        for seed in range(options.seed, options.seed + options.programs):
+            program = loop_program(seed)
+            if runs(program):
+                tried(program)
+                sg.clear_caches()
+
     @seeded(options.seed)
     @settings(
         max_examples=options.programs, database=None, deadline=None, phases=[Phase.generate],
@@ -80,14 +89,19 @@ def run(options: argparse.Namespace) -> Record:
     )  # fmt: skip
     @given(programs(faulty=options.faulty))
     def one(program: Program) -> None:
+        tried(program)
+
+    def tried(program: Program) -> None:
         if options.seconds and time.perf_counter() - record.start > options.seconds:
             return
         record.programs += 1
-        if not options.faulty:
+        if not (options.faulty or options.loops):
             record.note_ops(program)
         try:
             if options.faulty:
                 check_error(program)
+            elif options.loops:
+                check(program, oracles=LOOPS)
             else:
                 check(program, xla=bool(options.xla_every) and record.programs % options.xla_every == 0)
         except Exception as error:
@@ -98,7 +112,7 @@ def run(options: argparse.Namespace) -> Record:
                 shown = text if repr(program) in text else f"{text}\n{program!r}"
                 print(f"--- mismatch {record.mismatches.total()} (program {record.programs})\n{shown}", flush=True)
 
-    one()
+    (loops if options.loops else one)()
     return record
 
 
@@ -109,6 +123,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--xla-every", type=int, default=0, help="run every so-manieth program on XLA too; 0: none")
     parser.add_argument("--seconds", type=float, default=0, help="stop after so many seconds; 0: never")
     parser.add_argument("--faulty", action="store_true", help="programs that NumPy refuses: errors must agree")
+    parser.add_argument("--loops", action="store_true", help="programs of long loops, by their seeds")
     options: Any = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
     print(f"seed {options.seed}")

@@ -19,7 +19,8 @@ import srcgrad as sg
 from srcgrad.errors import SrcgradError
 from srcgrad.ir.opdef import REGISTRY
 from srcgrad.lowering import lower
-from tests.fuzz.checks import all_same, check, check_error, documented
+from tests.fuzz.checks import LOOPS, all_same, check, check_directions, check_error, check_values, documented
+from tests.fuzz.loops import loop_program, runs
 from tests.fuzz.programs import Program, programs, template_calls
 from tests.fuzz.scipy_rules import special
 
@@ -31,6 +32,13 @@ QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_to
 @given(programs())
 def test_program(program: Program) -> None:
     check(program)
+
+
+@pytest.mark.parametrize("seed", [3, 4, 7, 9])
+def test_program_of_long_loops(seed: int) -> None:
+    program = loop_program(seed)
+    assert runs(program)
+    check(program, oracles=(check_values, check_directions))
 
 
 @settings(max_examples=6, derandomize=True, database=None, deadline=None, suppress_health_check=QUIET)
@@ -186,3 +194,12 @@ def test_many_programs_on_both_backends(program: Program) -> None:
 @given(programs(faulty=True))
 def test_many_faulty_programs(program: Program) -> None:
     check_error(program)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(0, PROGRAMS // 5, 25))
+def test_many_programs_of_long_loops(start: int) -> None:
+    for program in map(loop_program, range(start, start + 25)):
+        if runs(program):
+            check(program, oracles=LOOPS)
+    sg.clear_caches()
