@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from srcgrad.errors import MutationError, UnsupportedError
 from srcgrad.tracing.trace import NeedsConcrete, Refused, current_trace
-from srcgrad.tracing.views import LockedView
+from srcgrad.tracing.views import DiagonalView, LockedView, WritableDiagonalView
 
 if TYPE_CHECKING:
     from srcgrad.tracing.tracer import Tracer
@@ -80,6 +80,9 @@ def set_writeable(array: Tracer, writeable: bool) -> None:
         raise Refused("whether an array may be written into depends on a traced condition")
     if writeable and chain[-1:] == (LOCKED,):
         array.chain = chain[:-1]
+    elif writeable and chain and type(chain[-1]) is DiagonalView and LOCKED not in chain:
+        last = chain[-1]  # as which NumPy hands it out, but whose memory may be written into
+        array.chain = (*chain[:-1], WritableDiagonalView(last.offset, last.axis1, last.axis2))
     elif writeable and LOCKED in chain:
         raise MutationError("cannot set WRITEABLE flag to True of this array", hint="make a copy: x = x.copy()")
     elif not writeable and LOCKED not in chain:

@@ -42,6 +42,10 @@ ONE_PROGRAM: dict[str, Callable[[Any], Any]] = {
     "as_strided": lambda x: np.lib.stride_tricks.as_strided(x, (3, 2), (8, 8)) ** 2,
     "as_strided of a view": lambda x: np.lib.stride_tricks.as_strided(x[::2], (2, 2), (16, 0)) ** 2,
     "vectorize core": lambda x: np.vectorize(lambda r, s: r.sum() * s, signature="(n),()->()")(np.outer(x, x), x),
+    "vectorize of SciPy's": lambda x: np.vectorize(scipy.linalg.logm, signature="(m,m)->(m,m)")(
+        np.eye(2) + np.array([[[x[0], x[1]], [0.0, x[2]]], [[x[1], 0.0], [x[0], x[3]]]])
+    ),
+    "a function of SciPy's handed on": lambda x: (lambda g: g(np.eye(4) + np.outer(x, x))[0])(scipy.linalg.cholesky),
     "vectorize cores": lambda x: np.vectorize(lambda r: (r * 2, r[0]), signature="(n)->(n),()")(np.outer(x, x)),
     "leggauss": lambda x: np.sum(P.legendre.leggauss(3)[1] * np.exp(x[0] * P.legendre.leggauss(3)[0])),
     "polyfit": lambda x: P.polynomial.polyfit(x, x**3, 1),

@@ -292,6 +292,40 @@ def test_what_a_function_makes_read_only_is_so_for_transforms_inside(make: Calla
     np.testing.assert_array_equal(sg.grad(lambda x: sg.checkpoint(doubled)(make(x).copy()))(X) > 0.0, True)
 
 
+# --- diagonals ------------------------------------------------------------------------------------------------------
+
+
+def diagonal(x: Any) -> Any:
+    """Which NumPy hands out as a view that is read-only until one says otherwise."""
+    y = np.outer(x, x)
+    d = np.diagonal(y, 1)
+    d.flags.writeable = True
+    d[:] = np.sum(x) / x[:2]
+    return np.sum(y * np.sin(y)) * (1.0 if d.flags.writeable else 2.0)
+
+
+def test_a_diagonal_that_is_made_writeable_writes_into_the_matrix() -> None:
+    value, slope = sg.value_and_grad(diagonal)(X)
+    assert value == pytest.approx(diagonal(X), rel=1e-14)
+    steps = 1e-6 * np.eye(3)
+    differences = [(diagonal(X + step) - diagonal(X - step)) / 2e-6 for step in steps]
+    np.testing.assert_allclose(slope, differences, rtol=1e-7)
+    assert sg.jit(diagonal, strict=True)(X) == pytest.approx(value, rel=1e-14)
+
+
+def test_a_view_of_a_diagonal_made_before_it_is_writeable_is_not() -> None:
+    def early(x: Any) -> Any:
+        d = np.diagonal(np.outer(x, x))
+        part = d[:1]
+        d.flags.writeable = True
+        part[0] = 1.0
+        return np.sum(d)
+
+    for f in (early, sg.grad(early)):
+        with pytest.raises(ValueError, match="read-only"):
+            f(X)
+
+
 # --- arrays that are to be written into ----------------------------------------------------------------------------
 
 

@@ -118,12 +118,19 @@ def converts(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> bool
         return False
     if not plain.__globals__.get("__name__", "").startswith("scipy."):
         return True
-    load_scipy_rules(plain)
-    if plain in CALLS or plain in FUNCTIONS:
+    if is_ruled(plain):
         return False
     if function is plain or is_distribution(function.__self__):
         return (function is plain or plain.__name__.startswith("_")) and traced_among(args, kwargs)
     return traced_among(args, kwargs) or may_be_traced(function.__self__, 2)
+
+
+def is_ruled(function: types.FunctionType) -> bool:
+    """Whether a function of SciPy's has a rule, so that its code is not converted."""
+    if not function.__globals__.get("__name__", "").startswith("scipy."):
+        return False
+    load_scipy_rules(function)
+    return function in CALLS or function in FUNCTIONS
 
 
 def numpys(function: Any) -> Any:
@@ -510,6 +517,8 @@ def followed(thing: Any) -> Any:
         return types.MethodType(followed(thing.__func__), thing.__self__)
     if not is_user_function(thing):
         return functools.partial(call, thing) if type(thing) in METHODS and runs_later(thing) else thing
+    if is_ruled(thing):
+        return functools.partial(call, thing)
     if reads_frames(thing.__code__):
         raise NeedsConcrete(
             f"{thing.__qualname__} reads the variables of what calls it, which converted code has elsewhere",
