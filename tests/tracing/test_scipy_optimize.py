@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ import scipy.optimize as so
 
 import srcgrad as sg
 from srcgrad.errors import SrcgradError, UnsupportedError
+from srcgrad.tracing.tracer import Tracer
 
 pytestmark = pytest.mark.filterwarnings("error::srcgrad.RetraceWarning")
 T = np.linspace(0.0, 1.0, 9)
@@ -269,6 +271,20 @@ def test_unknowns_that_equations_do_not_determine_but_for_rounding_have_no_deriv
     for transform in (sg.jacfwd, sg.jacrev):
         with pytest.raises(np.linalg.LinAlgError):
             transform(shifted)(x)
+
+
+def test_a_program_with_a_solver_keeps_nothing_of_its_trace() -> None:
+    def found(x: Any) -> Any:
+        return so.fsolve(lambda u: u - np.sin(x), np.zeros(3))
+
+    def traced() -> int:
+        gc.collect()
+        return sum(type(thing) is Tracer for thing in gc.get_objects())
+
+    before = traced()
+    solve = sg.jit(found)
+    np.testing.assert_allclose(solve(np.ones(3)), np.sin(np.ones(3)))
+    assert traced() == before
 
 
 def test_units_of_unknowns_and_equations_do_not_matter() -> None:

@@ -98,10 +98,13 @@ class Asked:
         for operation in traced.function.walk():
             if operation.op.name == "host_call" and not runs_quietly(self.sites[operation.attrs["site"]]):
                 require_numbers(name, "and what it is given does more than to compute")
-        self.operands: Final = [from_value(value) for value in traced.lifted]
         self.traced: Final = traced
         self.types: Final = [param.type for param in traced.function.params]
         self.run: Any = None
+
+    def operands(self) -> list[Any]:
+        """What it reads besides places, in the trace around: not kept, for the program outlives that."""
+        return [from_value(value) for value in self.traced.lifted]
 
     def with_values(self, values: Sequence[Any]) -> Function:
         """The function of places alone, for these numbers of what it reads besides."""
@@ -145,7 +148,8 @@ class Asking:
         rest, functions = list(values[self.count :]), []
         for f in self.functions:
             if isinstance(f, Asked):
-                own, rest = rest[: len(f.operands)], rest[len(f.operands) :]
+                count = len(f.traced.lifted)
+                own, rest = rest[:count], rest[count:]
                 functions.append(f.with_values(own))
             else:
                 functions.append(f)
@@ -239,7 +243,7 @@ def solution(
         require_numbers(name, "which are known only when the program runs")
     assert like is not None
     asked = [Asked(f, places, name) if callable(f) else f for f, places in functions]
-    operands = [x for f in asked if isinstance(f, Asked) for x in f.operands]
+    operands = [x for f in asked if isinstance(f, Asked) for x in f.operands()]
     site = Asking(f"scipy.optimize.{name}", run, asked, len(given), like)
     kinds = tuple(0 if isinstance(x, str) else x for x in like.values())
     kinds = tuple(x if isinstance(x, np.ndarray) else np.asarray(x)[()] for x in kinds)
