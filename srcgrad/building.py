@@ -322,7 +322,7 @@ class Building(ABC):
             arranged=len(built.function.results) if built.arranges else None,
             writes=any(number >= arguments for number in traced.mutated),
             written=tuple(number for number in traced.claimed if not self.writes_back or number not in traced.mutated),
-            restarts=self.fails_again(job) and loses_stores(built.function, traced.sites, may_raise, traced.forgets),
+            restarts=self.fails_again(job) and loses_stores(built.function, traced, may_raise),
         )
 
     def donated(self, job: Job) -> tuple[int, ...]:

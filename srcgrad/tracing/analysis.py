@@ -347,6 +347,8 @@ class Analysis(ReadAttributes):
                     raise scope.refuse(f"assigns '{step.name}' of an enclosing function", step)
             elif step.kind == "store attribute":
                 self.check_stored(index, scope, step)
+            elif step.kind == "store global":
+                self.check_rebound(index, scope, step)
             elif step.kind in ("local", "free", "global"):
                 position = self._follow(index, scope, position, step)
         for code in scope.nested():
@@ -489,6 +491,10 @@ class Analysis(ReadAttributes):
 
     def check_stored(self, index: int, scope: Scope, step: Step) -> None:
         """An attribute is assigned of an object from outside, or of what that leads to: `reach`."""
+
+    def check_rebound(self, index: int, scope: Scope, step: Step) -> None:
+        """A global is assigned, for which a trace needs a namespace of its own: `reach`."""
+        raise scope.refuse(f"assigns the global '{step.name}'", step)
 
     def ask_for_any(self, index: int, scope: Scope, step: Step) -> None:
         """An attribute is read by a name that only the trace knows: `reach`."""

@@ -428,9 +428,6 @@ class Scope:
         self.stores: Final = stores
         steps = _as_written(tuple(_steps(code, deep, stores)))
         self.steps: Final = _journals(_asked(steps)) if deep else steps
-        for step in self.steps:
-            if step.kind == "store global":
-                raise self.refuse(_REFUSED["STORE_GLOBAL"].format(step.name), step)
         self.aliases: Final[dict[str, Imported]] = {}
         self.imported: Final[list[tuple[Any, str, Step]]] = []
         """What is imported from modules that are not watched, but for modules."""

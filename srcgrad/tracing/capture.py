@@ -57,8 +57,11 @@ class Captures:
         self.code_key: Final[tuple[Hashable, ...]] = tuple(analysis.identity)
         self.local_attributes: Final = frozenset(analysis.local_attributes)
         kinds = COPIED if not analysis.plan.assigned else (*COPIED, "class", "function")
-        self.copies: Final = any(node.kind in kinds or node.kept for node in analysis.plan.nodes)
-        """Whether a trace gets copies of containers or objects, or watches what it assigns of classes and functions."""
+        held = any(node.kind in kinds or node.kept for node in analysis.plan.nodes)
+        self.copies: Final = held or bool(analysis.plan.rebound)
+        """Whether a trace gets copies of containers, objects or globals, or watches what it assigns of classes and
+        functions.
+        """
         self.asks: Final = analysis.asks
         """Whether a trace is told which attributes are watched, and raises `Unread` where it reads others."""
         self.results: Final = analysis.results
@@ -86,6 +89,7 @@ class Captures:
             trace.attributes = self.local_attributes
         if trace is not None:
             trace.unreached, trace.came_to, trace.results = self.unreached, self.came_to, self.results
+            trace.rebinds = self._plan.rebinds
         return rebuild(self._plan, function, replacements)
 
     def serves(self, function: Any) -> bool:

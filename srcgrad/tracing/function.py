@@ -33,6 +33,7 @@ from srcgrad.tracing.journals import JOURNALS, Journal, require_unchanged_items
 from srcgrad.tracing.kept import KEPT
 from srcgrad.tracing.layout import Strides, strides_of
 from srcgrad.tracing.pytree import TreeDef, flatten
+from srcgrad.tracing.rebound import require_bound_again
 from srcgrad.tracing.refusing import require_told
 from srcgrad.tracing.room import room
 from srcgrad.tracing.storage import ASK, Storage
@@ -156,6 +157,8 @@ class Traced(NamedTuple):
     """What the function put into containers of its arguments: `srcgrad.changes`."""
     forgets: bool = False
     """Whether it assigns attributes before it raises an error, which the program does not store."""
+    rebinds: bool = False
+    """Whether it may assign globals, which are what they were at its end."""
 
 
 class Watcher(Protocol):
@@ -247,7 +250,7 @@ def trace_function(
     sites, rolled = tuple(trace.sites), tuple(trace.rolled)
     return Traced(
         function, inputs, lifted, captured, out_tree, outputs, mutated, claimed, numbers, sites, rolled, changes,
-        trace.forgets,
+        trace.forgets, bool(trace.rebound),
     )  # fmt: skip
 
 
@@ -392,6 +395,8 @@ def require_unchanged(trace: Trace) -> None:
             same = len(held) == len(before) and all(one is other for one, other in zip(held, before, strict=True))
         if not same:
             raise Refused(f"changes {watched.label}, which is captured")
+    if trace.rebound:
+        require_bound_again(trace)
     if trace.chosen:
         from srcgrad.tracing.conversion.identity import require_unchanged_choices  # which needs this module
 

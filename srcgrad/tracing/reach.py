@@ -57,9 +57,10 @@ from srcgrad.tracing.packing import FLOATS, are_apart, packing
 from srcgrad.tracing.purity import impurity
 from srcgrad.tracing.pytree import record_fields
 from srcgrad.tracing.reached_nodes import CONTAINERS, DETERMINED, NodeAnalysis
+from srcgrad.tracing.rebound import note_rebound, settle_rebound
 from srcgrad.tracing.rebuild import COPIED, Edge, Hidden
 from srcgrad.tracing.ruled_out import Codes, Reader, look_at, passing_over, require_conversion
-from srcgrad.tracing.trace import STORES
+from srcgrad.tracing.trace import REBINDING, STORES
 from srcgrad.tracing.unasked import attribute
 from srcgrad.tracing.users_classes import is_user_class
 
@@ -106,8 +107,8 @@ class ObjectAnalysis(NodeAnalysis):
         self.whole = False
         """Whether nothing is passed over from now on."""
         self.results = frozenset(name for name in asked if type(name) is not str)
-        self.asked: Final = frozenset(name for name in asked if type(name) is str) - {STORES}
-        self.plan.stores = STORES in asked
+        self.asked: Final = frozenset(name for name in asked if type(name) is str) - {STORES, REBINDING}
+        self.plan.stores, self.plan.rebinds = STORES in asked, REBINDING in asked
         if self.plan.stores:  # traces have asked for what they may leave as it is
             self.local_attributes |= self.asked
         self.records: Final = records
@@ -124,6 +125,8 @@ class ObjectAnalysis(NodeAnalysis):
         """Whether there may be loggers, captured or asked for by their names."""
         self.joint: types.CodeType | None = None
         """Code that reads a distribution of several variables."""
+        self.rebinding = False
+        """Whether any code assigns globals."""
         self.ordered = False
         """Whether any code reads the attributes of objects one after the other."""
 
@@ -139,14 +142,19 @@ class ObjectAnalysis(NodeAnalysis):
         return self.anew(self.records and apart, plain, self.unreached)
 
     def anew(self, records: bool, plain: frozenset[Place], unreached: Codes) -> ObjectAnalysis:
-        asked = self.asked | self.results | ({STORES} if self.plan.stores else set())
+        also = {STORES: self.plan.stores, REBINDING: self.plan.rebinds}
+        asked = self.asked | self.results | {name for name, known in also.items() if known}
         other = ObjectAnalysis(self.is_pure, self.floats_static, asked, records, plain, unreached)
         other.begun = self.begun + (unreached is not self.unreached)
         return other
 
     def without(self, refusal: Refusal) -> Analysis | None:
         found = None if self.whole else passing_over(self, refusal)
-        return None if found is None else self.anew(self.records, self.journals.plain, found)
+        if found is None and (self.plan.rebinds or not self.rebinding):
+            return None
+        other = self.anew(self.records, self.journals.plain, self.unreached if found is None else found)
+        other.plan.rebinds |= found is None
+        return other
 
     def follow(self, classes: frozenset[type]) -> None:
         """Look at the methods of those that are the user's.
@@ -364,6 +372,9 @@ class ObjectAnalysis(NodeAnalysis):
         if not kept or not self.is_converted(self.objects[index]):
             raise scope.refuse(f"assigns the attribute '{step.name}'", step)
 
+    def check_rebound(self, index: int, scope: Scope, step: Step) -> None:
+        note_rebound(self, index, scope, step)
+
     def is_run_converted(self, index: int) -> bool:
         """Whether code of a node runs converted wherever it is called."""
         return self.is_converted(self.objects[index]) and id(self.objects[index]) not in self.unconverted
@@ -498,6 +509,7 @@ class ObjectAnalysis(NodeAnalysis):
         if any(isinstance(cls, ABCMeta) for cls in classes):  # which isinstance may be asked about
             self.require(f"{self.constant(get_cache_token)}() == {self.constant(get_cache_token())}")
         keep_caches(self)
+        settle_rebound(self)
         for index, dirty in enumerate(self.plan.dirty()):
             if dirty and attribute(self.objects[index], "__code__") is DISPATCHED:
                 raise Refusal(f"{self.plan.nodes[index].label} dispatches to a function that reads what can change")

@@ -20,6 +20,7 @@ from srcgrad.tracing.conversion.state import SHARED
 from srcgrad.tracing.held import hold, holding, is_slotted
 from srcgrad.tracing.jitted import made_of, plain_of
 from srcgrad.tracing.kept_results import Kept, note_owner
+from srcgrad.tracing.rebound import watch_rebound
 from srcgrad.tracing.refusing import Untold
 from srcgrad.tracing.storage import ASK, Classed, Watched
 from srcgrad.tracing.tables import copied_table
@@ -86,6 +87,12 @@ class Plan:
     """Whether it is known how the attributes of objects are stored, which only few functions do."""
     assigned: set[str] = field(default_factory=set)
     """The attributes that any code assigns, maybe of a class."""
+    rebinds: bool = False
+    """Whether code may assign globals, of which a trace then has copies."""
+    rebound: dict[tuple[int, str], str] = field(default_factory=dict)
+    """Those that it assigns, by namespace and name, and what is said of it."""
+    rebinders: set[int] = field(default_factory=set)
+    """The functions that read or assign one."""
 
     def dirty(self) -> list[bool]:
         """For each node, whether it reaches a hidden input."""
@@ -93,6 +100,8 @@ class Plan:
             node.kind in COPIED or node.kept or any(self.edges[edge].hidden is not None for edge in node.edges)
             for node in self.nodes
         ]
+        for index in self.rebinders:
+            found[index] = True
         changed = True
         while changed:
             changed = False
@@ -267,7 +276,7 @@ class _Copier:
             if edge.source == "import" and self._replaced(edge)
         }
         originals = [_namespace(self.objects[owner]) for owner in plan.namespaces]
-        changed |= importers.keys()
+        changed |= importers.keys() | {namespace for namespace, _ in plan.rebound}
         self.globals = [dict(names) if index in changed else names for index, names in enumerate(originals)]
         self.modules: dict[Any, types.ModuleType] = {}
         """By the modules themselves, the copies of those that something is replaced in."""
@@ -295,6 +304,7 @@ class _Copier:
         for edge in self.plan.edges:
             if edge.source == "global" and self._replaced(edge):
                 self.globals[edge.holder][edge.key] = self._value(edge)
+        watch_rebound(self.plan, self.globals)
         for index, node in enumerate(self.plan.nodes):
             if self.dirty[index] and node.kind == "function":
                 self._fill(self.copies[index], node, index)

@@ -110,6 +110,25 @@ class Watched(NamedTuple):
     """The attributes whose values are guards, so that they must not change."""
 
 
+class Rebound:
+    """Globals that a function may assign, in the copy of their namespace that a trace has, and what they were first."""
+
+    def __init__(self, namespace: dict[str, Any], reasons: dict[str, str]) -> None:
+        """``reasons``: what is said of each that is assigned for good."""
+        self.namespace: Final = namespace
+        self.reasons: Final = reasons
+        self.before: Final = {name: namespace[name] for name in reasons}
+
+    def bind(self, names: Sequence[str], values: Sequence[Any]) -> None:
+        """Give those of these names these values, the others none."""
+        for name in self.before:
+            self.namespace.pop(name, None)
+        self.namespace.update(zip(names, values, strict=True))
+
+    def bound(self) -> dict[str, Any]:
+        return {name: self.namespace[name] for name in self.before if name in self.namespace}
+
+
 WRITTEN: Final = ("_abc_", "__annot", "__abstractmethods__", "__srcgrad_")
 """How names begin of what Python itself, or a trace, writes into a class."""
 OF_FUNCTIONS: Final = (

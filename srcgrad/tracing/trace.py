@@ -26,10 +26,12 @@ from srcgrad.ir.source import Span, internal_frame, is_storing, user_span
 from srcgrad.ir.types import ArrayType, TapeType
 from srcgrad.tracing.guards import Guide
 from srcgrad.tracing.kept import KeptTape, require_readable
-from srcgrad.tracing.storage import Classed, Noted, Storage, Use, Watched
+from srcgrad.tracing.storage import Classed, Noted, Rebound, Storage, Use, Watched
 
 STORES: Final = "="
 """What a trace asks for by `Unread` that stores attributes of captured objects."""
+REBINDING: Final = "global"
+"""What it asks for where it comes to a block that was passed over since it assigns globals; no name of an attribute."""
 FOLD_LIMIT = 64
 """Operations on literals whose result has at most this many elements are evaluated while tracing."""
 
@@ -242,6 +244,10 @@ class Trace(OfOneProgram):
         """What becomes of warnings where the outermost trace begins."""
         self.appended: list[tuple[Storage, Value]] = [] if parent is None else parent.appended
         """The arrays that captured lists have from the program, with what they held then."""
+        self.rebound: list[Rebound] = []
+        """The globals that the function may assign."""
+        self.rebinds = False
+        """Whether all code that assigns globals was looked at."""
         self.acted = 0
         """Up to which of its operations none does anything for good; -1 where one does."""
         self.stored: dict[tuple[int, Any], Any] = {}

@@ -10,7 +10,8 @@ import numpy as np
 from srcgrad.tracing.conversion.effects import emit_check, emit_raise, fail_if, innermost_attempt, raised_again
 from srcgrad.tracing.conversion.state import truth, unknown
 from srcgrad.tracing.conversion.texts import Text
-from srcgrad.tracing.trace import CURRENT, Refused
+from srcgrad.tracing.rebound import come_to, said_with_place
+from srcgrad.tracing.trace import CURRENT
 from srcgrad.tracing.tracer import Tracer, from_value
 
 
@@ -56,9 +57,8 @@ def raise_(make: Callable[[], Any], cause: Any) -> BaseException:
 
 def unreached(reason: str) -> NoReturn:
     """A trace comes to a block in which something stands that guards cannot watch."""
+    come_to(reason)
     trace = CURRENT.get()
     if trace is not None:
         trace.came_to.add(reason)
-    error = Refused(reason)
-    error.span = None  # the reason names the place
-    raise error
+    said_with_place(reason)

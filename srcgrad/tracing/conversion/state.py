@@ -23,6 +23,7 @@ from srcgrad.tracing.guards import answer
 from srcgrad.tracing.hosts import is_logger
 from srcgrad.tracing.pytree import TreeDef, flatten
 from srcgrad.tracing.refusing import Refusing
+from srcgrad.tracing.storage import Rebound
 from srcgrad.tracing.trace import CURRENT, Refused, Trace, current_span, current_trace
 from srcgrad.tracing.tracer import Tracer, as_tracer, cast_value
 from srcgrad.tracing.unasked import attribute
@@ -158,6 +159,9 @@ def contents(container: Any) -> tuple[Any, list[Any]]:
     if isinstance(container, Slots):
         held = tuple(name for name in container.names if hasattr(container.holder, name))
         return held, [getattr(container.holder, name) for name in held]
+    if isinstance(container, Rebound):
+        bound = container.bound()
+        return tuple(bound), list(bound.values())
     if isinstance(container, types.CellType):
         try:
             return True, [container.cell_contents]
@@ -185,6 +189,8 @@ def refill(container: Any, structure: Any, values: Sequence[Any]) -> None:
                 object.__delattr__(container.holder, name)
         for name, value in zip(structure, values, strict=True):
             object.__setattr__(container.holder, name, value)
+    elif isinstance(container, Rebound):
+        container.bind(structure, values)
     elif isinstance(container, types.CellType):
         if structure:
             container.cell_contents = values[0]
@@ -282,6 +288,15 @@ def reachable(values: Sequence[Any], kept: Container[int] = (), iterators: bool 
     return list(found.values())
 
 
+def rebound_in(trace: Trace | None) -> list[Rebound]:
+    """The globals that code may assign in a trace, or in those around it."""
+    found: list[Rebound] = []
+    while trace is not None:
+        found += trace.rebound
+        trace = trace.parent
+    return found
+
+
 def library(code: types.CodeType) -> bool:
     """Whether this is code of a library or of srcgrad itself, which keeps nothing of a program's."""
     return internal(code) or library_file(code.co_filename)
@@ -313,8 +328,9 @@ class State:
         visible: Callable[[], tuple[Any, ...]],
     ) -> None:  # fmt: skip
         self.get, self.put, self.names = get, put, names
-        read = visible()
-        self.containers = reachable([*get(), *read])
+        read, rebound = visible(), rebound_in(current_trace())
+        held = [value for globals_ in rebound for value in globals_.bound().values()]
+        self.containers = [*reachable([*get(), *read, *held]), *rebound]
         self.arrays = [weakref.ref(x.storage) if isinstance(x, Tracer) and not x.scalar else None for x in read]
         """The memory of the arrays among what it only reads."""
         current_trace().states.add(self)
@@ -354,7 +370,7 @@ class State:
     def cell_names(self, snapshot: Snapshot) -> list[str]:
         found = list(self.names)
         for container, structure, held in zip(self.containers, snapshot.structures, snapshot.elements, strict=True):
-            keys = structure if isinstance(container, (dict, Slots)) else range(len(held))
+            keys = structure if isinstance(container, (dict, Slots, Rebound)) else range(len(held))
             found += [item_name(key) if type(key) in (str, int) else f"[{key!r}]" for key in keys]
         return found
 

@@ -7,7 +7,7 @@ for good before.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from srcgrad.tracing.conversion.state import truth
 from srcgrad.tracing.journals import is_store
 from srcgrad.tracing.trace import Refused, Trace, current_span, current_trace
 from srcgrad.tracing.tracer import Tracer
+
+if TYPE_CHECKING:
+    from srcgrad.tracing.function import Traced
 
 
 def emit_trust(condition: Tracer, fails: bool) -> None:
@@ -45,15 +48,16 @@ def require_timely(function: Function) -> None:
         raise Refused("a try has an effect before it may fail")
 
 
-def loses_stores(
-    function: Function, sites: Sequence[Any], fails: Callable[[Operation], bool], forgets: bool = False
-) -> bool:
-    """Whether a program stores attributes at its end, and has done nothing else for good where it fails before.
-    ``forgets``: there are others that it does not store, as only what fails assigns them.
+def loses_stores(function: Function, traced: Traced, fails: Callable[[Operation], bool]) -> bool:
+    """Whether a program stores attributes at its end, or stands for a function that assigns attributes which nothing
+    stores or globals for a while, and has done nothing else for good where it fails before.
 
     The call is then to be made again: the function itself has stored what comes before it fails.
+
+    Raises:
+        Refused: it may do something else and then fail where a global is another one.
     """
-    stores = {number for number, site in enumerate(sites) if is_store(site)}
+    stores = {number for number, site in enumerate(traced.sites) if is_store(site)}
 
     def does_more(operation: Operation) -> bool:
         if operation.regions:
@@ -63,7 +67,11 @@ def loses_stores(
     def may_fail(operation: Operation) -> bool:
         return not operation.regions and fails(operation) and not acts(operation)
 
-    return (forgets or bool(stores)) and not is_untimely(function.operations, False, may_fail, does_more)[0]
+    untimely = is_untimely(function.operations, False, may_fail, does_more)[0]
+    if traced.rebinds and untimely:
+        raise Refused("assigns globals and does something for good before it may fail")
+    rebinds = traced.rebinds and is_untimely(function.operations, True, may_fail, does_more)[0]
+    return (bool(stores) or traced.forgets or rebinds) and not untimely
 
 
 def is_untimely(
