@@ -5,6 +5,7 @@ PYTEST_DONT_REWRITE: the assertions are those of the functions under test.
 
 from __future__ import annotations
 
+import gc
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 import srcgrad as sg
+from srcgrad.tracing.tracer import Tracer
 
 SEEN: list[Any] = []
 
@@ -215,3 +217,22 @@ def test_variables_that_loops_bind_leave_them_native() -> None:
     assert "callbacks into Python: 0" in str(sg.explain(gradient)(np.ones(2)))
     with pytest.raises(UnboundLocalError, match="'y'"):
         gradient(np.zeros(2))
+
+
+def test_programs_keep_no_traced_values_of_errors() -> None:
+    def failing(x: Any) -> Any:
+        if x[0] > 2:
+            raise NoConvergence(3, x[1])
+        if x[0] > 1:
+            raise ValueError(f"{x[0]:.2f} is large")
+        return np.sum(x * x)
+
+    gc.collect()
+    before = [thing for thing in gc.get_objects() if type(thing) is Tracer]
+    compiled = sg.jit(failing)
+    assert compiled(np.array([0.5, 1.0])) == 1.25
+    for x, message in ((2.5, "1.000 after 3 steps"), (1.5, "1.50 is large")):
+        with pytest.raises((NoConvergence, ValueError), match=message):
+            compiled(np.array([x, 1.0]))
+    gc.collect()
+    assert not [thing for thing in gc.get_objects() if type(thing) is Tracer and all(thing is not x for x in before)]

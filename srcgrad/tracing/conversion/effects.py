@@ -245,8 +245,12 @@ class RaiseSite(RaisingSite):
     def __init__(self, error: BaseException) -> None:
         from srcgrad.tracing.conversion.texts import HostSite  # which is written with this module
 
-        self.error = error.with_traceback(None)
-        self.made = HostSite(functools.partial(finished, error), (error.args, vars(error)), {})
+        error = error.with_traceback(None)
+        made = HostSite(functools.partial(finished, error), (error.args, vars(error)), {})
+        if made.tracers:  # which would keep their traces for as long as there is a program
+            error = finished(error, *made.arguments)
+            made.function = functools.partial(finished, error)
+        self.error, self.made = error, made
 
     def __call__(self, raised: Any, *values: Any) -> None:
         if not raised:
