@@ -149,6 +149,8 @@ class NodeAnalysis(ClassAnalysis):
         self.require(f"{self.constant(applied)}({name}) == {self.constant(applied(value))}")
 
     def guard_of_class(self, index: int, value: Any, name: str, label: str) -> None:
+        if any("__del__" in vars(base) for base in value.__mro__):  # it would run for the copies of a trace too
+            raise Refusal(f"{value.__name__}.__del__ runs where an object is dropped")
         self.require(f"{name} is {self.constant(value)}")
         self.require_resolution(value)
         self.report.append(f"class {value.__name__}: same methods")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol, runtime_checkable
 
@@ -220,3 +221,34 @@ def test_a_class_that_gets_the_methods_of_a_protocol_is_one_of_it_then(
         patching.setattr(Plain, "run", lambda self, x: x, raising=False)
         assert g(1.5) == f(1.5) == 4.5
     assert g(1.5) == 1.5
+
+
+CLOSED: list[str] = []
+
+
+class Closing:
+    def __init__(self) -> None:
+        self.rate = 2.0
+
+    def run(self, x: Any) -> Any:
+        return x * self.rate
+
+    def __del__(self) -> None:
+        CLOSED.append("closed")
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+def test_an_object_is_dropped_as_often_as_in_plain_python() -> None:
+    """Copies of a trace were dropped too: what such an object closes may be the caller's."""
+    held = Closing()
+
+    def both(x: Any) -> Any:
+        return held.run(x) + Closing().run(x)
+
+    CLOSED.clear()
+    for transform in (sg.jit, sg.grad):
+        f = transform(both)
+        assert [f(1.5) for _ in range(5)] == [6.0 if transform is sg.jit else 4.0] * 5
+        gc.collect()
+        assert CLOSED == ["closed"] * 5
+        CLOSED.clear()
