@@ -20,6 +20,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from srcgrad.tracing.hosts import draws_by_numpy
 from srcgrad.tracing.lasting import LASTING
 from srcgrad.tracing.members import names_in
 from srcgrad.tracing.remains import ATOMS, DEEPEST, Settling, is_library, slots_of
@@ -29,9 +30,6 @@ LARGEST: Final = 1 << 20
 """Of larger arrays, in bytes, no copy is made at each call."""
 UNCHANGING: Final = ATOMS - {np.ndarray}
 MISSING: Final = object()
-GENERATORS: Final = (np.random.Generator, np.random.RandomState, random.Random)
-OF_ALL: Final = (np.random.mtrand._rand, random._inst)
-"""The generators that the functions of `np.random` and `random` draw from."""
 
 
 class Undo:
@@ -103,7 +101,7 @@ class Noting(Settling):
         elif isinstance(x, contextvars.ContextVar):
             self.settled(x.get(None))
         else:
-            if isinstance(x, GENERATORS):
+            if is_generator(x):
                 self.puts.append(state_of(x))
             super().visit(x)
 
@@ -126,7 +124,7 @@ class Noting(Settling):
             return
         names = frozenset(names_in(function.__code__))
         if "random" in names:
-            self.run_later(*OF_ALL)
+            self.run_later(*shared_generators())
         self.namespace(function.__globals__, names)
         for name in names:
             module = function.__globals__.get(name)
@@ -140,7 +138,7 @@ class Noting(Settling):
                 continue
             self.puts.append(functools.partial(put_name, variables, name, value))
             owner = attribute(value, "__self__")
-            self.run_later(value, owner if isinstance(owner, GENERATORS) else None)
+            self.run_later(value, owner if is_generator(owner) else None)
 
     def members(self, cls: type) -> None:
         if not is_library(cls.__module__):
@@ -240,11 +238,23 @@ def alike(items: Iterable[Any], held: Iterable[Any]) -> bool:
     return all(one is other for one, other in itertools.zip_longest(items, held, fillvalue=MISSING))
 
 
+def shared_generators() -> list[Any]:
+    """Those that the functions of ``random`` and of ``np.random`` draw from."""
+    found: list[Any] = [random._inst]
+    return [*found, np.random.mtrand._rand] if draws_by_numpy() else found
+
+
+def is_generator(x: Any) -> bool:
+    if isinstance(x, random.Random):
+        return True
+    return draws_by_numpy() and isinstance(x, (np.random.Generator, np.random.RandomState))
+
+
 def state_of(generator: Any) -> Callable[[], None]:
     """What puts a generator of random numbers back to where it is now."""
+    if isinstance(generator, random.Random):
+        return functools.partial(generator.setstate, generator.getstate())
     if isinstance(generator, np.random.Generator):
         bits = generator.bit_generator
         return functools.partial(setattr, bits, "state", bits.state)
-    if isinstance(generator, np.random.RandomState):
-        return functools.partial(generator.set_state, generator.get_state(legacy=False))
-    return functools.partial(generator.setstate, generator.getstate())
+    return functools.partial(generator.set_state, generator.get_state(legacy=False))

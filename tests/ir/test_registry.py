@@ -18,6 +18,8 @@ OF_SCIPY = {
     "joint_distributions",
     "laws",
     "laws_at_ends",
+    "laws_pearson",
+    "laws_truncated",
     "matrix_functions",
     "own_laws",
     "special",
