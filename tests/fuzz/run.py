@@ -75,10 +75,13 @@ class Record:
 def run(options: argparse.Namespace) -> Record:
     record = Record()
 
+    def over() -> bool:
+        return bool(options.seconds and time.perf_counter() - record.start > options.seconds)
+
     def loops() -> None:
         for seed in range(options.seed, options.seed + options.programs):
             program = loop_program(seed)
-            if runs(program):
+            if not over() and runs(program):
                 tried(program)
                 sg.clear_caches()
 
@@ -92,7 +95,7 @@ def run(options: argparse.Namespace) -> Record:
         tried(program)
 
     def tried(program: Program) -> None:
-        if options.seconds and time.perf_counter() - record.start > options.seconds:
+        if over():
             return
         record.programs += 1
         if not (options.faulty or options.loops):
