@@ -6,6 +6,8 @@ operands are), so that ``(x.T * 2).ravel()`` is a copy here as it is there.
 
 from __future__ import annotations
 
+import mmap
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,14 +26,45 @@ def strides_of(array: Array) -> Strides | None:
 
 
 def uninitialised(type: ArrayType, strides: Strides | None) -> Array:
-    """An array of this type and layout whose elements nobody reads."""
+    """An array of this type and layout whose elements nobody reads, be it larger than the memory that there is."""
     shape, dtype = type.static_shape, type.dtype
     if strides is None or 0 in shape:
-        return np.empty(shape, dtype)
+        return np.ndarray(shape, dtype, room(type.size * dtype.itemsize))
     ends = [(size - 1) * stride for size, stride in zip(shape, strides, strict=True)]
     first = -sum(end for end in ends if end < 0)
     last = sum(end for end in ends if end > 0) + dtype.itemsize
-    return np.ndarray(shape, dtype, np.empty(first + last, np.uint8), first, strides)
+    return np.ndarray(shape, dtype, room(first + last), first, strides)
+
+
+def room(size: int) -> Array:
+    """So many bytes: where a system gives no more memory than it has, of a file in memory, which takes what is used."""
+    try:
+        return np.empty(size, np.uint8)
+    except MemoryError:
+        if not hasattr(os, "memfd_create"):
+            raise
+    try:
+        with open(os.memfd_create("srcgrad"), "r+b") as file:
+            os.ftruncate(file.fileno(), size)
+            return np.frombuffer(mmap.mmap(file.fileno(), size), np.uint8)
+    except (OSError, OverflowError) as error:
+        raise MemoryError(f"Unable to allocate {size} bytes") from error
+
+
+def corner(array: Array) -> Array:
+    """The first two elements along each axis, which have the strides of the whole and are no copy of it."""
+    return array[(slice(0, 2),) * array.ndim]
+
+
+def strides_of_whole(small: Array, shape: Sequence[int], dtype: DType) -> Strides | None:
+    """The strides of a new array whose axes lie as those of ``small``, its corner, do; None for C order."""
+    if small.flags.c_contiguous:
+        return None
+    strides, step = [0] * small.ndim, dtype.itemsize
+    for k in sorted(range(small.ndim), key=lambda k: small.strides[k]):
+        strides[k] = step
+        step *= shape[k]
+    return tuple(strides)
 
 
 def elementwise_strides(operands: Sequence[Array], dtype: DType) -> Strides | None:
@@ -39,13 +72,14 @@ def elementwise_strides(operands: Sequence[Array], dtype: DType) -> Strides | No
     flags: list[Any] = [["readonly"] for _ in operands]
     dtypes: list[Any] = [operand.dtype for operand in operands]
     iterator = np.nditer(
-        [*operands, None],
+        [*map(corner, operands), None],
         flags=["zerosize_ok"],
         op_flags=[*flags, ["writeonly", "allocate"]],
         op_dtypes=[*dtypes, dtype],
         order="K",
     )
-    return strides_of(iterator.operands[-1])
+    shape = np.broadcast_shapes(*(operand.shape for operand in operands))
+    return strides_of_whole(iterator.operands[-1], shape, dtype)
 
 
 def order_name(order: str | None) -> str:

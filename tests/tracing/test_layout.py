@@ -7,8 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import srcgrad as sg
+from srcgrad.lowering import lower
+from srcgrad.tracing.layout import elementwise_strides, strides_of
 
 Array = np.ndarray[Any, Any]
 
@@ -95,3 +99,42 @@ def test_layout_is_part_of_the_signature() -> None:
     compiled = sg.jit(ravel_of_transposed_result)
     for make in (*LAYOUTS.values(), *reversed(LAYOUTS.values())):
         assert compiled(make(x)) == ravel_of_transposed_result(make(x))
+
+
+sizes = st.lists(st.integers(1, 4), min_size=2, max_size=4)
+
+
+@given(sizes, st.data())
+@settings(max_examples=60, deadline=None)
+def test_results_lie_as_numpys_ufuncs_lay_them(shape: list[int], data: st.DataObject) -> None:
+    def drawn() -> Array:
+        order = data.draw(st.permutations(range(len(shape))))
+        array = np.empty([shape[k] for k in order]).transpose(np.argsort(order))
+        steps = [data.draw(st.sampled_from([1, -1])) for _ in shape]
+        array = array[tuple(slice(None, None, step) for step in steps)]
+        return array[tuple(slice(0, data.draw(st.sampled_from([1, size]))) for size in shape)]
+
+    operands = [drawn(), drawn()]
+    result = np.add(*operands)
+    found = elementwise_strides(operands, result.dtype)
+    expected = strides_of(result)
+    assert (found is None) == (expected is None)
+    if found is not None:
+        assert [s for s, size in zip(found, result.shape, strict=True) if size > 1] == [
+            s for s, size in zip(result.strides, result.shape, strict=True) if size > 1
+        ]
+
+
+def differences(x: Any) -> Any:
+    return np.sum(np.abs(x[:, None] - x))
+
+
+def differences_turned(x: Any) -> Any:
+    apart = (x[:, None] * x).T
+    return np.sum((apart + apart.T).reshape(4, -1, 1)[0])
+
+
+@pytest.mark.parametrize("function", [differences, differences_turned])
+def test_tracing_takes_no_memory_for_arrays_that_a_loop_keeps_in_registers(function: Callable[[Any], Any]) -> None:
+    """Two terabytes of differences are one loop that needs none of them."""
+    lower(sg.jit(function), (np.ones(1 << 19),), {})

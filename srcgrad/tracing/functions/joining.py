@@ -21,6 +21,7 @@ from srcgrad.tracing.functions.registry import (
     prefix,
 )
 from srcgrad.tracing.functions.shapes import atleast_1d, atleast_2d, atleast_3d, broadcast_to, expand_dims, moveaxis
+from srcgrad.tracing.layout import corner, strides_of_whole
 from srcgrad.tracing.tracer import Tracer, as_tracer, emit, from_value
 from srcgrad.tracing.ufuncs import result_dtype
 
@@ -65,22 +66,11 @@ def concatenate(
 
 
 def laid_out(joined: Any, pieces: Sequence[Any], axis: int) -> Any:
-    """The result in the memory layout that NumPy gives it: the order of axes that all pieces share.
-
-    NumPy is asked on the first two elements along each axis, which have the strides of the whole.
-    """
+    """The result in the memory layout that NumPy gives it: the order of axes that all pieces share."""
     if joined.ndim < 2 or not any(piece.chain or piece.storage.strides for piece in pieces):
         return joined
-    corner = (slice(0, 2),) * joined.ndim
-    small = np.concatenate([piece.ghost()[corner] for piece in pieces], axis=axis)
-    order = sorted(range(small.ndim), key=lambda k: small.strides[k])
-    if order == list(range(small.ndim))[::-1] or not small.size:
-        return joined
-    strides, step = [0] * joined.ndim, joined.dtype.itemsize
-    for k in order:
-        strides[k] = step
-        step *= joined.shape[k]
-    joined.storage.strides = tuple(strides)
+    small = np.concatenate([corner(piece.ghost()) for piece in pieces], axis=axis)
+    joined.storage.strides = strides_of_whole(small, joined.shape, joined.dtype)
     return joined
 
 
