@@ -50,6 +50,7 @@ from srcgrad.tracing.room import with_more_room
 from srcgrad.tracing.tables import copied_table, is_table
 from srcgrad.tracing.trace import CURRENT, WATCH, NeedsConcrete, RaisingSite, Refused, Unread
 from srcgrad.tracing.undoing import Undo
+from srcgrad.turned import orders_of, turned_back, turning
 from srcgrad.users_errors import fails_again, is_the_users, went_further
 from srcgrad.vectorcall import allowed
 from srcgrad.ways import Failed, Retrace, Way, failed, first_lines, function_of, reason_as_it_is, require_no_handlers
@@ -311,11 +312,16 @@ class Building(ABC):
         donating: dict[str, Any] = {}
         if not JAX_TYPES.isdisjoint(map(type, given)):
             placed["given"], donating = given, {"donate": self.donated(job)}
+        traced_leaves = tuple(position for position, spec in enumerate(specs) if spec is not None)
+        inputs = [given[position] for position in traced_leaves] + [*job.extras]
+        orders = orders_of(inputs) if backend == "llvm" else {}
+        function = turned_back(built.function, orders) if orders else built.function
+        run = compiled(function, backend, **placed, **donating)
         return Program(
-            compiled(built.function, backend, **placed, **donating),
+            turning(run, orders) if orders else run,
             built.finish,
             tuple(compiled(stage, backend, **placed) for stage in built.stages),
-            tuple(position for position, spec in enumerate(specs) if spec is not None),
+            traced_leaves,
             changes_of(traced) if self.writes_back else None,
             any(not isinstance(site, RaisingSite) for site in traced.sites),
             native=native,

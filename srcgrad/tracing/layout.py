@@ -6,6 +6,7 @@ operands are), so that ``(x.T * 2).ravel()`` is a copy here as it is there.
 
 from __future__ import annotations
 
+import math
 import mmap
 import os
 from collections.abc import Sequence
@@ -29,24 +30,25 @@ def uninitialised(type: ArrayType, strides: Strides | None) -> Array:
     """An array of this type and layout whose elements nobody reads, be it larger than the memory that there is."""
     shape, dtype = type.static_shape, type.dtype
     if strides is None or 0 in shape:
-        return np.ndarray(shape, dtype, room(type.size * dtype.itemsize))
+        return empty(shape, dtype)
     ends = [(size - 1) * stride for size, stride in zip(shape, strides, strict=True)]
     first = -sum(end for end in ends if end < 0)
     last = sum(end for end in ends if end > 0) + dtype.itemsize
-    return np.ndarray(shape, dtype, room(first + last), first, strides)
+    return np.ndarray(shape, dtype, empty((first + last,), np.dtype(np.uint8)), first, strides)
 
 
-def room(size: int) -> Array:
-    """So many bytes: where a system gives no more memory than it has, of a file in memory, which takes what is used."""
+def empty(shape: tuple[int, ...], dtype: DType) -> Array:
+    """As `np.empty`; where there is not so much memory, in a file in memory, which takes what is used."""
     try:
-        return np.empty(size, np.uint8)
+        return np.empty(shape, dtype)
     except MemoryError:
         if not hasattr(os, "memfd_create"):
             raise
+    size = math.prod(shape) * dtype.itemsize
     try:
         with open(os.memfd_create("srcgrad"), "r+b") as file:
             os.ftruncate(file.fileno(), size)
-            return np.frombuffer(mmap.mmap(file.fileno(), size), np.uint8)
+            return np.ndarray(shape, dtype, mmap.mmap(file.fileno(), size))
     except (OSError, OverflowError) as error:
         raise MemoryError(f"Unable to allocate {size} bytes") from error
 
