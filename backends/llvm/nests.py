@@ -42,6 +42,8 @@ _WAITING: Final = 48
 _PHASES: Final = 24
 _DEAREST: Final = 4000
 """The cost of a point of all phases from which machine code would take long to make."""
+_IN_COLUMNS: Final = 1 << 20
+"""The bytes of an array from which its columns, read one by one, are not in the nearer caches for the next one."""
 STRAIGHT_COST: Final = 300
 """The cost of a body, in additions, from which what is done once per trip does not matter."""
 _STEP: Final = 16
@@ -152,7 +154,8 @@ class _Growing:
             found -= 1
         if math.prod(group.domain[:found]) < 2 or self.row_bytes(group, found) > _LONGEST_ROW:
             return 0
-        return found
+        news = [group] if found == self.outer else [*self.groups, group]
+        return 0 if any(reads_columns(other, found) for other in news) else found
 
     def is_local(self, group: Group, outer: int) -> bool:
         """Whether what is read of others is there by then: of the same outer indices, and not folded over these."""
@@ -188,6 +191,18 @@ class _Growing:
         self.row = sum(self.sizes.values())
         self.made.update(dict.fromkeys(group.outputs, group))
         self.read.update(value for value in group.inputs if value.type.size >= math.prod(group.domain))
+
+
+def reads_columns(group: Group, outer: int) -> bool:
+    """Whether a group would read a large array along one of these outer axes, of which a trip has one index."""
+    inner = range(outer, len(group.domain)) or range(outer - 1, outer)
+    for item in group.statements:
+        if not isinstance(item, Load) or bytes_of(group.inputs[item.source].type) < _IN_COLUMNS:
+            continue
+        along = [axis for axis, size in enumerate(group.domain) if size > 1 and abs(item.line.strides[axis]) == 1]
+        if along and not any(axis in inner for axis in along) and any(item.line.strides[axis] for axis in inner):
+            return True
+    return False
 
 
 def of_the_same_row(value: Value, line: Line, domain: Sequence[int], outer: int) -> bool:
