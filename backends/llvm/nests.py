@@ -139,6 +139,8 @@ class _Growing:
         """The number of outer axes with this group too; 0 where it cannot belong here."""
         if 0 in group.domain or group.updates or group.bounds():  # what has bounds is cut where these are
             return 0
+        if is_turned_copy(group):  # written in tiles, for loops that would read it too late
+            return 0
         if not self.groups:
             return len(group.domain)
         if len(self.groups) >= _PHASES or not any(v in self.made or v in self.read for v in group.inputs):
@@ -203,6 +205,14 @@ def reads_columns(group: Group, outer: int) -> bool:
         if along and not any(axis in inner for axis in along) and any(item.line.strides[axis] for axis in inner):
             return True
     return False
+
+
+def is_turned_copy(group: Group) -> bool:
+    """Whether all that a group does is to turn a large array."""
+    first = group.statements[0] if len(group.statements) == 1 and not group.folds else None
+    return (
+        isinstance(first, Load) and abs(first.line.strides[-1]) > 1 and bytes_of(group.outputs[0].type) >= _IN_COLUMNS
+    )
 
 
 def of_the_same_row(value: Value, line: Line, domain: Sequence[int], outer: int) -> bool:

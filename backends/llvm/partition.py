@@ -20,12 +20,13 @@ from typing import ClassVar, Final
 from srcgrad.backends.llvm import scalars
 from srcgrad.backends.llvm.classified import Classified
 from srcgrad.backends.llvm.complexes import PARTS
-from srcgrad.backends.llvm.loops import REDUCTIONS, Compute, Group, attrs_of, before_short_loops
+from srcgrad.backends.llvm.loops import REDUCTIONS, Compute, Group, Load, arranged, attrs_of, before_short_loops
 from srcgrad.backends.llvm.natives import ALIAS, Natives
 from srcgrad.backends.llvm.nests import Nest, is_straight, nested
 from srcgrad.backends.llvm.ordering import reads_first
 from srcgrad.backends.llvm.placing import Placing
 from srcgrad.backends.llvm.rounding import rounded_of
+from srcgrad.backends.llvm.shapes import moved, shape_of
 from srcgrad.backends.llvm.target import TARGET
 from srcgrad.backends.llvm.writing import GroupWriter, folded, is_fold
 from srcgrad.ir.core import Attrs, Function, Literal, Operation, Region, Value
@@ -66,6 +67,12 @@ MANY_POINTS: Final = 1 << 14
 
 At LLVM's level 0 it takes 24 µs to compile, ten times as long as both apart, and saves 0.05 ns at each point.
 """
+TURNED_FROM: Final = 1 << 12
+"""The points of a group from which a transpose is an array for it."""
+TURNED_BYTES: Final = 1 << 22
+"""The bytes of all arrays of a group from which tiles come too late to it."""
+TURNED_COST: Final = 12
+"""The cost of a point from which tiles of arrays in memory are read too late: a processor looks ahead over few."""
 Key = tuple[int, tuple[int, ...], int]
 
 
@@ -183,6 +190,14 @@ def operation_of(group: Group, span: Span | None) -> Operation:
     return operation
 
 
+def is_transpose(value: Value) -> bool:
+    return value.producer is not None and value.producer.op.name == "transpose"
+
+
+def operands_of(value: Value) -> Sequence[Value]:
+    return () if value.producer is None else value.producer.operands
+
+
 class _Planner(Classified):
     """The state of partitioning one straight list of operations."""
 
@@ -194,6 +209,8 @@ class _Planner(Classified):
         self.places = {operation: place for place, operation in enumerate(operations)}
         self.rounded = rounded_of(operations)
         self.partition = partition
+        self.apart: set[Value] = set()
+        """Views that other groups read as arrays."""
         self.groups: list[Group | Nest] = []
 
     # --- when it is computed -----------------------------------------------------------------------
@@ -231,7 +248,9 @@ class _Planner(Classified):
         for operand in operation.operands:
             bases: tuple[Value, ...] = (operand,)
             in_place = operand.type.shape == shape
-            if operand in self.views:
+            if operand in self.apart:
+                in_place = False
+            elif operand in self.views:
                 bases, in_place = self.views[operand].bases, False
             for base in bases:
                 if base not in self.inlined:
@@ -270,13 +289,24 @@ class _Planner(Classified):
         return found
 
     def write(self, sinks: dict[Key, list[Value]]) -> dict[Key, GroupWriter]:
-        given = self.views, self.kept, self.places, self.rounded
-        return {key: GroupWriter(key[1], values, *given) for key, values in sinks.items()}
+        others = {value: view for value, view in self.views.items() if value not in self.apart} if self.apart else {}
+        found = {}
+        for key, values in sinks.items():
+            own = self.apart.intersection(values)
+            views = others | {value: self.views[value] for value in own} if self.apart else self.views
+            found[key] = GroupWriter(key[1], values, views, self.kept, self.places, self.rounded)
+        return found
 
     def operations(self) -> list[Operation]:
         """The operations of the program: those that are left, and one per group."""
         self.kept |= self.dear(dict.fromkeys(self.often_read(), RECOMPUTED))
+        always = set(self.kept)
         written, runs = self.chosen()
+        self.apart = self.dearly_turned(written.values())
+        if self.apart:
+            self.shown |= self.apart
+            self.kept = always | self.apart
+            written, runs = self.chosen()
         order: list[tuple[int, int, int, Operation]] = []
         for position, (key, writer) in enumerate(written.items()):
             order.append((key[0], 0, position, self.fused(writer)))
@@ -287,6 +317,27 @@ class _Planner(Classified):
         ordered = Placing(ordered, self.results, groups, operation_of).operations()
         found = nested(ordered, self.results, self.groups)
         self.partition.groups += self.groups
+        return found
+
+    def dearly_turned(self, writers: Iterable[GroupWriter]) -> set[Value]:
+        """Transposes of which so much is computed that tiles are read too late, or not at all: exp(x.T) of a large x.
+
+        Each is an array first, which is written in tiles.
+        """
+        found: set[Value] = set()
+        if not self.native or not any(map(is_transpose, self.views)):
+            return found
+        for writer in writers:
+            if writer.group.cost() < TURNED_COST or math.prod(writer.group.domain) < TURNED_FROM:
+                continue
+            group = arranged(writer.group)
+            shape = shape_of(group, TARGET)
+            if not shape.turned or (shape.rows > 1 and moved(group) < TURNED_BYTES):
+                continue
+            items = [group.statements[number] for number in shape.turned]
+            sources = {group.inputs[item.source] for item in items if isinstance(item, Load)}
+            read = {operand for value in writer.computed for operand in operands_of(value)}
+            found |= {x for x in read if x in self.views and is_transpose(x) and not sources.isdisjoint(self.bases(x))}
         return found
 
     def chosen(self) -> Plan:

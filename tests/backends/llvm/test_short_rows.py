@@ -11,7 +11,7 @@ import pytest
 import srcgrad as sg
 from srcgrad.backends.llvm.backend import BACKEND
 from srcgrad.backends.llvm.expansions import is_loop_product
-from srcgrad.backends.llvm.loops import Load
+from srcgrad.backends.llvm.loops import Group, Load
 from srcgrad.backends.llvm.nests import Nest
 from srcgrad.backends.llvm.shapes import shape_of
 from srcgrad.backends.llvm.target import TARGET
@@ -162,3 +162,20 @@ def test_large_arrays_are_read_along_their_rows_also_where_columns_are_summed(sh
             lines = [item.line for item in phase.statements if isinstance(item, Load) and len(item.line.strides) > 1]
             assert all(abs(line.strides[-1]) <= 1 for line in lines)
     agree(logsumexp_of_columns, x)
+
+
+@pytest.mark.parametrize("shape", [(600, 600), (601, 599)])
+def test_what_much_is_computed_of_is_turned_before(shape: tuple[int, int]) -> None:
+    """The exponentials of a large transpose took twice as long as with a copy: tiles come late to long bodies."""
+
+    def exponentials(x: Any) -> Any:
+        turned = OPS["transpose"](x, perm=(1, 0))
+        return OPS["exp"](turned) * turned
+
+    x = normal(*shape)
+    turning, computing = groups(exponentials, x).groups
+    assert isinstance(turning, Group) and isinstance(computing, Group)
+    assert len(turning.statements) == 1 and len(computing.domain) == 1
+    agree(exponentials, x)
+    small = groups(exponentials, x[:100]).groups
+    assert len(small) == 1
