@@ -19,7 +19,7 @@ from srcgrad.ir.core import Builder, Function, Operation, Region, Value
 from srcgrad.ir.opdef import REGISTRY, Term, broadcast_to
 from srcgrad.ir.ops.dot import permuted
 from srcgrad.ir.passes.rewrite import Fired, Rule, RuleSet, rebuilt, rewrite, with_operands
-from srcgrad.ir.passes.same_kinks import compared
+from srcgrad.ir.passes.same_kinks import place_of
 from srcgrad.ir.passes.slopes import (
     LARGE,
     LEAVES,
@@ -62,14 +62,14 @@ def with_older(region: AnyRegion) -> AnyRegion:
     moved: dict[Value, Value] = {}
     operations = []
     sizes = {
-        place(operation.operands[0])
+        place_of(operation.operands[0])
         for operation in region.operations
         if operation.op.name == "abs" and is_real(operation.operands[0])
     }
     for operation in region.operations:
         operands = tuple(moved.get(value, value) for value in operation.operands)
         regions = tuple(with_older(inner) for inner in operation.regions)
-        is_sign = operation.op.name == "sign" and is_real(operands[0]) and place(operation.operands[0]) in sizes
+        is_sign = operation.op.name == "sign" and is_real(operands[0]) and place_of(operation.operands[0]) in sizes
         if operation.op.name in LEAVES or is_sign:
             op = REGISTRY["slope_of_abs"] if is_sign else operation.op
             attrs = {**operation.attrs, "order": operation.attrs.get("order", 0) + 1}
@@ -79,11 +79,6 @@ def with_older(region: AnyRegion) -> AnyRegion:
             operation = with_results(operation, with_operands(operation, operands, regions), moved)
         operations.append(operation)
     return rebuilt(region, operations, [moved.get(value, value) for value in region.results])
-
-
-def place(value: Value) -> frozenset[Value | None]:
-    """What says where a value is 0."""
-    return frozenset(compared(value, None)[:2])
 
 
 def is_real(value: Value) -> bool:

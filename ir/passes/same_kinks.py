@@ -80,6 +80,11 @@ def compared(first: Value, second: Value | None) -> tuple[Value, Value | None, f
     return one, other, sign * order
 
 
+def place_of(value: Value) -> frozenset[Value | None]:
+    """What says where a value is 0."""
+    return frozenset(compared(value, None)[:2])
+
+
 def differing(first: Value, second: Value) -> tuple[Value, Value | None, float]:
     """The same of two values of which neither may be 0."""
     levels = number_of(second), number_of(first)
@@ -130,15 +135,23 @@ def oriented(value: Value) -> tuple[Value, float]:
         made = value.producer
         if made is not None and made.op.name in ODD:
             value = made.operands[0]
-        elif made is not None and made.op.name in ("mul", "div"):
-            for part, other in (made.operands, made.operands[::-1])[: 1 + (made.op.name == "mul")]:
-                known = sign_of(other)
-                if known:
-                    value, sign = part, sign * known
-                    break
+        elif (beside := signed_part(value)) is not None:
+            value, sign = beside[0], sign * beside[1]
         if value is before:
             break
     return value, sign
+
+
+def signed_part(value: Value) -> tuple[Value, float] | None:
+    """The part of a product or a quotient that is beside one with a sign that is known, and that sign."""
+    made = value.producer
+    if made is None or made.op.name not in ("mul", "div"):
+        return None
+    for part, other in (made.operands, made.operands[::-1])[: 1 + (made.op.name == "mul")]:
+        known = sign_of(other)
+        if known:
+            return part, known
+    return None
 
 
 def sign_of(value: Value) -> float:

@@ -13,10 +13,12 @@ from srcgrad.ir.opdef import Term
 from srcgrad.ir.passes.bounds import bounds
 from srcgrad.ir.passes.flats import held
 from srcgrad.ir.passes.matching import apply, is_known, made_by, operand_of, rule
-from srcgrad.ir.passes.same_kinks import oriented
+from srcgrad.ir.passes.same_kinks import SCALED, oriented, place_of, signed_part
 
 DEPTH: Final = 6
 """How many ops a power may be made of, one behind the other."""
+COMPOSED: Final = frozenset({"abs", "mul", "div", "neg", "square", "integer_pow", "maximum", "minimum", "select"})
+"""Ops whose sizes are those of parts, or are smooth."""
 
 
 def power(value: Value, depth: int = DEPTH) -> tuple[Value, int]:
@@ -64,23 +66,36 @@ def size_of_power(operation: Operation, builder: Builder) -> Value | None:
 
 
 @rule(
-    "abs(sign(x)*y) -> select(x == y == 0, abs(y), abs(sign(x)*y))",
+    "abs(sign(x)*y) -> abs(y), y = 0 where x is",
     lambda x: apply("abs", apply("sign", x) * apply("square", x)),
-    lambda x, y: apply("abs", y * apply("sign", x)),
+    lambda x, y: apply("abs", y * apply("sinh", x) * apply("sign", 2.0 * x)),
+    lambda x, y: apply("abs", apply("sign", x - y) * apply("square", y - x)),
     kinds="f",
     limit=True,
 )
 def size_of_signed(operation: Operation, builder: Builder) -> Value | None:
+    """Not of any y: where x is 0 the product is 0 along y too."""
     made = made_by(operation.operands[0], "mul")
     if made is None:
         return None
     for sign, size in (made.operands, made.operands[::-1]):
         x = operand_of(sign, "sign")
-        if x is not None and not is_known(size):
-            y, whole = Term(builder, size), Term(builder, operation.operands[0])
-            zero = (Term(builder, x) == 0.0) & (y == 0.0)
-            return apply("select", zero, apply("abs", y), apply("abs", held(zero, whole))).value
+        if x is not None and vanishes(size, place_of(x)):
+            return apply("abs", Term(builder, size)).value
     return None
+
+
+def vanishes(value: Value, where: frozenset[Value | None], depth: int = DEPTH) -> bool:
+    """Whether it is 0 wherever what is said by this place is."""
+    if place_of(value) == where:
+        return True
+    made = value.producer
+    if made is None or depth == 0:
+        return False
+    name = made.op.name
+    if name in ("neg", "abs", "square", "div") or (name == "integer_pow" and made.attrs["y"] > 0):
+        return vanishes(made.operands[0], where, depth - 1)
+    return name == "mul" and any(vanishes(operand, where, depth - 1) for operand in made.operands)
 
 
 def signs(value: Value, depth: int = DEPTH) -> tuple[bool, bool]:
@@ -95,15 +110,26 @@ def signs(value: Value, depth: int = DEPTH) -> tuple[bool, bool]:
     return one(never_negative), other(never_positive)
 
 
+def is_plain(value: Value) -> bool:
+    """Whether it is 0 where one number is that no kink and no product is seen in, as x exp(y) is: its kink is the one
+    of that number, and a program with sizes of all parts would be several times as slow."""
+    for _ in range(SCALED):
+        found = signed_part(value)
+        if found is None:
+            break
+        value = found[0]
+    return value.producer is None or value.producer.op.name not in COMPOSED
+
+
 def size_of_parts(name: str) -> None:
     """The rule of a product or a quotient of which one part has a sign that is known."""
 
     @rule(
         f"abs({name}(x, y)) -> {name}(abs(x), abs(y)), x >= 0 or y >= 0",
         lambda x: apply("abs", apply(name, x, apply("abs", x))),
-        lambda x, y: apply("abs", apply(name, x, apply("exp", y))),
+        lambda x, y: apply("abs", apply(name, x * apply("sin", x), apply("exp", y))),
         lambda x, y: apply("abs", apply(name, apply("square", x), y)),
-        lambda x, y: apply("abs", apply(name, x, -apply("hypot", y, 1.0))),
+        lambda x, y: apply("abs", apply(name, apply("maximum", x, y), -apply("hypot", y, 1.0))),
         kinds="f",
         limit=True,
     )
@@ -111,7 +137,7 @@ def size_of_parts(name: str) -> None:
         made = made_by(operation.operands[0], name)
         if made is None or any(map(is_known, made.operands)):
             return None
-        if not any(any(signs(operand)) for operand in made.operands):
+        if is_plain(operation.operands[0]) or not any(any(signs(operand)) for operand in made.operands):
             return None
         return made.op(*[apply("abs", Term(builder, operand)) for operand in made.operands]).value
 
@@ -154,10 +180,16 @@ def size_of_extreme(operation: Operation, builder: Builder) -> Value | None:
     if x.producer is None or x.producer.op.name not in ("maximum", "minimum"):
         return None
     never_negative, never_positive = signs(x)
+    if not (never_negative or never_positive):
+        return None
     term = Term(builder, x)
-    if never_negative:
-        return (term + 0.0).value
-    return (0.0 - term).value if never_positive else None
+    known = [signs(operand) for operand in x.producer.operands if is_known(operand)]
+    bounded = x.producer.op.name == ("maximum" if never_negative else "minimum")
+    if bounded and any(sign[0 if never_negative else 1] for sign in known):
+        return (term + 0.0 if never_negative else 0.0 - term).value
+    if never_negative:  # but for rounding
+        return apply("select", term < 0.0, -term, term + 0.0).value
+    return apply("select", term > 0.0, term, 0.0 - term).value
 
 
 @rule(
