@@ -102,6 +102,11 @@ def smoothed(function: Function, fired: list[Fired] | None) -> Function:
 # --- pairs ------------------------------------------------------------------------------------------------------------
 
 
+MUCH: Final = 1 << 14
+"""How many factors may be written: of a chain of kinks, as ten maxima that are each in the next one, three times as
+many are needed for each further kink. What is left after these has second derivatives beside its kinks alone."""
+
+
 class Pairs:
     """What products of two slopes of one kink are."""
 
@@ -112,7 +117,7 @@ class Pairs:
         """(s a + b) (t c + d) with s and t slopes of one kink from two differentiations: a c + b d at the kink."""
         left, right = operation.operands
         behind = self.slopes.of(right)
-        if not behind:
+        if not behind or self.slopes.written() > MUCH:
             return None
         for one in self.slopes.of(left):
             for other in behind:

@@ -81,6 +81,10 @@ class Slopes:
         self.ordered: set[tuple[Value, Value]] = set()
         """Pairs of values that may be equal, in the order in which they were met first."""
 
+    def written(self) -> int:
+        """How much has been written of factors, and of values without slopes."""
+        return len(self.factors) + len(self.numbers)
+
     def of(self, value: Value, depth: int = LOOKED) -> frozenset[Slope]:
         if value.producer is None or depth == 0 or value.type.dtype.kind not in "fc":
             return NONE

@@ -177,3 +177,21 @@ def test_kinks_behind_what_mixes_elements(name: str, backend: str) -> None:
     for derivative in (sg.hessian(f, backend=backend), sg.jacrev(sg.grad(f, backend=backend), backend=backend)):
         found = derivative(np.zeros((3, 4))).reshape(12, 12)
         np.testing.assert_allclose(found, np.diag(np.full(12, diagonal)), rtol=1e-13, atol=1e-14)
+
+
+def test_chains_of_kinks_are_compiled_in_a_bounded_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The Hessian times a vector of twelve maxima, each in the next one, was compiled for hours."""
+
+    def f(x: Any) -> Any:
+        a = np.maximum(np.maximum(np.maximum(x, 1.1 * np.sin(x)), np.cos(x)), x**2 - 1)
+        return np.sum(np.maximum(np.maximum(a, np.exp(-x)), x**3) ** 2)
+
+    def lines(x: Any) -> int:
+        return len(sg.source(sg.jacfwd(sg.grad(f)))(x).splitlines())
+
+    x = np.array([0.3, 1.7])
+    expected = np.array([-2 * np.cos(0.6), 30 * 1.7**4])
+    all_pairs = lines(x)
+    monkeypatch.setattr("srcgrad.ir.passes.kinks.MUCH", 16)
+    assert lines(np.append(x, 0.5)) < all_pairs / 2
+    np.testing.assert_allclose(sg.hvp(f, (x,), (np.ones(2),), backend="numpy"), expected, rtol=1e-12)
