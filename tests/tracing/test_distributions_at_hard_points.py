@@ -16,6 +16,7 @@ HARD: dict[str, tuple[Any, float, float, float]] = {
     "pearson3.logpdf": (lambda s: st.pearson3.logpdf(1.0, s), 0.001, -0.33325004997917557, 0.08323339579763987),
     "pearson3.logsf far above": (lambda s: st.pearson3.logsf(20.0, s), 0.04, 798.0869308287715, -8838.127665745335),
     "pearson3.ppf": (lambda s: st.pearson3.ppf(0.9, s), 0.002, 0.10687167161714176, -0.09536877611764208),
+    "pearson3.isf": (lambda q: st.pearson3.isf(q, -0.04), 1e-20, -9.3871513974473441e18, 9.2668981622230477e38),
     "truncpareto.logcdf": (lambda b: st.truncpareto.logcdf(2.0, b, 4.0), 1e-8, 0.34657358907884, -0.12011325347955),
     "truncpareto.ppf": (lambda b: st.truncpareto.ppf(0.9, b, 4.0), 1e-8, -0.3011462241368535, -0.19661097611920378),
     "truncweibull": (lambda c: st.truncweibull_min.logsf(30.0, c, 29.0, 31.0), 2.0, -229.1818504773, -875.498371335),

@@ -121,6 +121,7 @@ def gamma_quantile(q: Any, a: Any, s: Any) -> Any:
     return s / 2.0 * either(sc.gammaincinv, sc.gammainccinv)(q, a, s) - 2.0 / s
 
 
+quantile: Final = skewed(gamma_quantile, nearly_normal_quantile)
 PEARSON: Final = Law(
     ("skew",), -INF, INF, 0.0,
     skewed(
@@ -129,6 +130,6 @@ PEARSON: Final = Law(
     ),
     skewed(on_gamma(either(sc.gammainc, sc.gammaincc)), lambda y, s: nearly_normal_mass(y, s, 1.0)),
     skewed(on_gamma(either(sc.gammaincc, sc.gammainc)), lambda y, s: nearly_normal_mass(y, s, -1.0)),
-    skewed(gamma_quantile, nearly_normal_quantile),
+    quantile, upper_quantile=lambda q, skew: -quantile(q, -skew),  # the mirror image: 1 - q has no digits of a small q
     allowed=lambda skew: np.isfinite(skew),
 )  # fmt: skip
