@@ -32,7 +32,7 @@ LIBRARIES: Final = sys.stdlib_module_names | {
     *("_pytest", "pytest", "pluggy", "hypothesis"),  # an assertion that pytest has rewritten leads to all of its tests
 }
 """What keeps no traced values and is not searched for them: a search of the large ones takes longer than the call."""
-OF_PYTHON: Final = (collections.ChainMap, collections.UserDict)
+OF_PYTHON: Final = (collections.ChainMap, collections.UserDict, collections.UserList)
 """The containers of Python's library that hold others."""
 DEEPEST: Final = 20
 """How deep tuples in each other are looked at."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import array
 import collections
 import contextlib
+import random
+import types
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
@@ -11,6 +14,7 @@ import numpy as np
 import pytest
 
 import srcgrad as sg
+from srcgrad.tracing.undoing import Undo, put_dict
 
 pytestmark = pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
 SEEN: list[Any] = []
@@ -155,6 +159,69 @@ class Held:
 HELD = Held()
 
 
+class Counted(collections.OrderedDict[str, float]):
+    """Its own methods, and those of what it holds, are called by the function alone."""
+
+    stored = 0
+
+    def __setitem__(self, key: str, value: float) -> None:
+        Counted.stored += 1
+        super().__setitem__(key, value)
+
+
+class Place:
+    asked = 0
+
+    def __hash__(self) -> int:
+        Place.asked += 1
+        return 1
+
+
+class Root(complex):
+    """What it has in slots can be read only."""
+
+
+class Rows(np.ndarray):
+    def copy(self, order: Any = "C") -> Any:
+        raise AssertionError
+
+    def __array_function__(self, *_: Any) -> Any:
+        raise AssertionError
+
+
+class Kinds:
+    """What `changes_kinds_that_few_have` changes, or has only at hand."""
+
+    def __init__(self) -> None:
+        self.order = collections.OrderedDict(a=1, b=2, c=3)
+        self.order.move_to_end("a")
+        self.counted, self.places = Counted(), {Place(): 1.0}
+        self.users, self.numbers, self.text = collections.UserList([1.0]), array.array("d", [0.0]), bytearray(b"a")
+        self.objects, self.rows = np.array([None, []], dtype=object), np.zeros(2).view(Rows)
+        self.fixed = types.MappingProxyType({"seen": [0.0]})
+        self.root, self.system, self.drawn = Root(1 + 2j), random.SystemRandom(), random.Random(1)
+        Counted.stored = Place.asked = 0
+
+
+KINDS = [Kinds()]
+
+
+def changes_kinds_that_few_have(x: Any) -> Any:
+    held = KINDS[0]
+    held.order.move_to_end(next(iter(held.order)))
+    held.counted["n"] = len(held.users) * 1.0
+    held.users.append(1.0)
+    held.numbers[0] += 1.0
+    held.text[0] += 1
+    held.objects[1].append(1.0)
+    held.objects[0] = len(held.objects[1])
+    held.rows[0] += 1.0
+    held.fixed["seen"].append(held.system.random() * 0.0 + held.root.real)
+    SEEN.extend((Counted.stored, Place.asked, len(held.places), *map(ord, held.order), *held.users, held.numbers[0]))
+    SEEN.extend((held.text[0], held.objects[0], float(held.rows[0]), len(held.fixed["seen"]), held.drawn.gauss(0, 1)))
+    return np.array([x])[7 if x < 0 else 0] * len(SEEN)
+
+
 def changes_all_kinds(x: Any) -> Any:
     """What is appended shows all else that the function has changed."""
     Held.count += 1
@@ -174,6 +241,7 @@ def followed(f: Callable[[Any], Any]) -> list[Any]:
     SEEN.clear()
     HELD.drawn = 0.0
     HELD.reset()
+    KINDS[:] = [Kinds()]
     found = []
     for x in (2.5, -1.25, 3.0, -0.5):
         try:
@@ -206,6 +274,7 @@ def followed(f: Callable[[Any], Any]) -> list[Any]:
         raises_in_a_handler,
         fails_before_finally,
         changes_all_kinds,
+        changes_kinds_that_few_have,
     ],
 )
 def test_what_was_done_before_an_error_is_done_once(f: Callable[[Any], Any]) -> None:
@@ -224,6 +293,44 @@ def test_what_comes_before_an_error_is_printed_once(capsys: pytest.CaptureFixtur
         with pytest.raises(IndexError):
             sg.grad(shown)(1.0)
     assert capsys.readouterr().out == "1 of\n2 of\n"
+
+
+def test_what_a_function_within_prints_before_an_error_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
+    def shown(x: Any) -> Any:
+        print(f"{x:.1f}")
+        SEEN.append(1.0)
+        return x * len(SEEN) * float(str(x)[0])
+
+    def outer(x: Any) -> Any:
+        slope = sg.grad(shown)(x)
+        return np.array([slope])[len(SEEN)]
+
+    SEEN.clear()
+    with pytest.raises(IndexError):
+        sg.grad(outer)(1.0)
+    assert (capsys.readouterr().out, SEEN) == ("1.0\n", [1.0])
+
+
+def test_what_is_put_back_takes_a_while_for_few_arrays_only() -> None:
+    arrays = [np.full(1 << 16, float(n)) for n in range(8)]
+    small = np.zeros(2)
+    undo = Undo([arrays, small])
+    for x in (small, *arrays):
+        x += 1.0
+    undo.restore()
+    assert not small.any()
+    assert 0 < sum(x[0] == n for n, x in enumerate(arrays)) < len(arrays)
+
+
+def test_attributes_that_did_not_change_are_there_while_others_are_put_back() -> None:
+    class Dropped:
+        def __del__(self) -> None:
+            seen.append(list(table))
+
+    seen: list[list[str]] = []
+    table: dict[str, Any] = {"one": 1.0, "two": Dropped(), "three": 3.0}
+    put_dict(table, {"one": 1.0, "two": 2.0})
+    assert (table, seen) == ({"one": 1.0, "two": 2.0}, [["one", "two"]])
 
 
 def test_a_call_that_is_refused_leaves_all_as_it_was() -> None:
