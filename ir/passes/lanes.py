@@ -491,6 +491,8 @@ class Placed(Rewriting):
         place = taken_as(operation, position)
         if place is not None:
             return self.axes.get(place)
+        if operation.op.name != "for":  # as a rule of the user's, which gives more than the operation: none goes there
+            return None
         axis = self.axes.get(operation.results[position])
         return None if axis is None else axis - 1
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.optimize
 
 import srcgrad as sg
 from srcgrad.ir.core import Function
@@ -221,3 +222,14 @@ def test_an_array_that_is_a_batch_by_two_of_its_axes() -> None:
     for one, another in zip(run(function, [POINT]), run(found, [POINT]), strict=True):
         np.testing.assert_array_equal(one, another)
     assert found is function
+
+
+def test_rules_of_users_beside_batches_give_more_results_than_what_they_are_for() -> None:
+    def solved(a: Any) -> Any:
+        def equations(x: Any) -> Any:
+            left, right = np.concatenate([[0.0], x[:-1]]), np.concatenate([x[1:], [1.0]])
+            return (left - 2 * x + right) * 1681 - a * np.exp(x)
+
+        return scipy.optimize.fsolve(equations, np.linspace(0, 1, 40), xtol=1e-13)[20]
+
+    assert sg.jvp(solved, (1.0,), (1.0,))[1] == pytest.approx(sg.grad(solved)(1.0), rel=1e-9)
