@@ -449,8 +449,14 @@ class Building(ABC):
         themselves, or as it is where conversion does not help, and where the function raises, so that the error comes
         from the user's own code. Each attempt finds all as it was, and so does the caller where none of them will do.
         """
-        specs = [leaf_spec(leaf) if flag else None for leaf, flag in zip(job.leaves, job.active, strict=True)]
         undo = Undo((self.f, *job.leaves))
+        try:
+            return self.trace_in_some_way(job, undo)
+        finally:
+            undo.puts.clear()  # an error's traceback keeps this frame
+
+    def trace_in_some_way(self, job: Job, undo: Undo) -> tuple[list[LeafSpec | None], list[Any], Traced]:
+        specs = [leaf_spec(leaf) if flag else None for leaf, flag in zip(job.leaves, job.active, strict=True)]
 
         def attempt(converting: bool) -> tuple[list[Any], Traced]:
             with undo.attempt():

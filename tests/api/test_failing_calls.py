@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import collections
 import contextlib
+import gc
 import random
 import types
 from collections.abc import Callable, Iterator
@@ -309,6 +310,13 @@ def test_what_a_function_within_prints_before_an_error_is_printed_once(capsys: p
     with pytest.raises(IndexError):
         sg.grad(outer)(1.0)
     assert (capsys.readouterr().out, SEEN) == ("1.0\n", [1.0])
+
+
+def test_errors_keep_no_copies_of_what_the_function_reaches() -> None:
+    with pytest.raises(ValueError, match="too small") as caught:
+        sg.grad(raises)(-1.0)
+    gc.collect()
+    assert caught.value.args and not any(isinstance(x, Undo) and x.puts for x in gc.get_objects())
 
 
 def test_what_is_put_back_takes_a_while_for_few_arrays_only() -> None:
