@@ -46,6 +46,10 @@ FUNCTION: Final = 16
 PER_ADDITION: Final = 0.02
 PER_BYTE: Final = 0.04
 """About the nanoseconds that these take. Loops that wait for additions had better be shared among threads."""
+PER_NUMBER: Final = 0.25
+"""About the nanoseconds of an addition of numbers that all places share, one after another."""
+AGAIN: Final = 8
+"""How many times longer what a block saves should take than what it computes again of these."""
 SMALL: Final = 64
 """The elements of what all places share that a block may compute again."""
 SUMS: Final = {"reduce_sum": "add", "reduce_or": "logical_or"}
@@ -101,10 +105,18 @@ def block_by_block(function: Function, cost: Cost = lambda operation: 1.0) -> Fu
     if not has_loops(function) or any(operation.acts for operation in function.operations):
         return function
     for part in parts_of(function):
-        length = block_length(part, cost)
+        length = block_length(part, wanted_of(function, part), cost)
         if length is not None:
             return block_by_block(dce(written(function, part, length)), cost)
     return function
+
+
+def wanted_of(function: Function, part: Part) -> list[Value]:
+    """The results of a part that what is not in it reads, or the function gives."""
+    inside = set(part.operations)
+    read = {value for each in function.operations if each not in inside for value in each.operands}
+    read.update(function.results)
+    return [value for operation in part.operations for value in operation.results if value in read]
 
 
 # --- what takes places apart ------------------------------------------------------------------------------------------
@@ -301,41 +313,46 @@ class Trips:
 # --- how long blocks are ----------------------------------------------------------------------------------------------
 
 
-def block_length(part: Part, cost: Cost) -> int | None:
+def block_length(part: Part, wanted: Sequence[Value], cost: Cost) -> int | None:
     """How many places a block has; None where there had better be none."""
-    found, work = Traffic.of(part), [*costs_of(part, cost)]
+    found, work = Traffic.of(part, wanted), [*costs_of(part, cost)]
     far = found.kept + (found.handed // 2 if found.state >= FAR else 0)
-    if max(found.state, found.all_kept) < FAR or far <= TIMES * found.rows:
+    if max(found.state, found.all_kept) < FAR or far <= TIMES * (found.rows + 2 * found.given):  # written twice
         return None
     if PER_ADDITION * sum(work) > PER_BYTE * far * part.size:
         return None
     fewest = WIDE if max(work, default=0.0) >= FUNCTION * part.size else SHORT
     room = NEAR * part.size // (found.handed * part.size + found.all_kept)
-    wanted = max(min(room, LONG), fewest) / found.width
-    lengths = [length for length in divisors(part.size) if fewest <= length * found.width <= 4 * wanted * found.width]
-    best = min(lengths, key=lambda length: abs(math.log(length / wanted)), default=None)
-    return best if best is not None and best * FEWEST <= part.size else None
+    ideal = max(min(room, LONG), fewest) / found.width
+    lengths = [length for length in divisors(part.size) if fewest <= length * found.width <= 4 * ideal * found.width]
+    best = min(lengths, key=lambda length: abs(math.log(length / ideal)), default=None)
+    if best is None or best * FEWEST > part.size:
+        return None
+    again = PER_NUMBER * sum(shared_costs_of(part, cost))
+    return best if AGAIN * again <= PER_BYTE * far * best else None
 
 
 class Traffic(NamedTuple):
     """What the loops of a part read and write, in bytes.
 
-    Of each place, by one trip of all loops together: what is ``handed`` on or shared, what is ``kept``, and ``rows``
-    of longer arrays. In all: the ``state`` of one loop, and what is kept, ``all_kept``. The largest array of a trip has
+    Of each place, by one trip of all loops together: what is ``handed`` on or shared, what is ``kept`` for other loops
+    of the part, what is ``given`` to what comes behind it, which has to be put together of the blocks, and ``rows`` of
+    longer arrays. In all: the ``state`` of one loop, and what is kept, ``all_kept``. The largest array of a trip has
     ``width`` elements for a place.
     """
 
     handed: int
     kept: int
+    given: int
     rows: int
     state: int
     all_kept: int
     width: int
 
     @staticmethod
-    def of(part: Part) -> Traffic:
+    def of(part: Part, wanted: Sequence[Value]) -> Traffic:
         size = part.size
-        handed = kept = rows = state = all_kept = 0
+        handed = kept = given = rows = state = all_kept = 0
         width = 1
         own = {value for operation in part.operations for value in operation.results}
         for loop in part.operations:
@@ -350,11 +367,12 @@ class Traffic(NamedTuple):
                     handed += each
                 elif value not in own:
                     rows += each // trips
-            columns = sum(bytes_of(value, size) for value in loop.results[carries:])
+            columns = sum(bytes_of(value, size) for value in loop.results[carries:] if value not in wanted)
             state, kept, all_kept = max(state, held * size), kept + 2 * columns // trips, all_kept + columns * size
+            given += sum(bytes_of(value, size) for value in loop.results[carries:] if value in wanted) // trips
             arrays = [value.type for value in (*body.params, *body.results) if axis_of(value, size) == 0]
             width = max(width, *(type.size // size for type in arrays))
-        return Traffic(handed, kept, rows, state, all_kept, width)
+        return Traffic(handed, kept, given, rows, state, all_kept, width)
 
 
 def bytes_of(value: Value, size: int) -> int:
@@ -371,6 +389,20 @@ def costs_of(part: Part, cost: Cost) -> Iterator[float]:
                     yield cost(operation) * operation.results[0].type.size
 
 
+def shared_costs_of(part: Part, cost: Cost) -> Iterator[float]:
+    """About how many additions each operation makes whose result all places share, in a trip of each block."""
+    for loop in part.operations:
+        for region in loop.regions:
+            sums = {region.results[k] for k in range(loop.attrs["carries"]) if loop.results[k] in part.sums}
+            for operation in region.operations:
+                result = operation.results[0]
+                if axis_of(result, part.size) is not None and result not in sums:
+                    continue
+                sizes = [value.type.size for value in operation.operands if axis_of(value, part.size) is None]
+                each = cost(operation) if isinstance(operation.op, Elementwise) else 1.0
+                yield each * max(result.type.size, *sizes, 0)
+
+
 def divisors(size: int) -> list[int]:
     small = [k for k in range(1, math.isqrt(size) + 1) if size % k == 0]
     return sorted({*small, *(size // k for k in small)})
@@ -381,18 +413,15 @@ def divisors(size: int) -> list[int]:
 
 def written(function: Function, part: Part, length: int) -> Function:
     """The function with a loop over the blocks of a part."""
-    readers = Readers(function)
     inside = set(part.operations)
-    after = readers.depending([value for operation in part.operations for value in operation.results])
+    after = Readers(function).depending([value for operation in part.operations for value in operation.results])
     before = [each for each in function.operations if each not in inside and after.isdisjoint(each.results)]
     later = [each for each in function.operations if each not in inside and not after.isdisjoint(each.results)]
     builder = Builder()
     env: Env = {param: param for param in function.params}
     emit_all(builder, before, env)
-    read = {value for operation in later for value in operation.operands} | set(function.results)
-    wanted = [value for operation in part.operations for value in operation.results if value in read]
     builder.span = part.operations[0].span
-    env.update(Blocks(part, length).loop(builder, wanted, env))
+    env.update(Blocks(part, length).loop(builder, wanted_of(function, part), env))
     emit_all(builder, later, env)
     return rebuilt(function, builder.operations, [look_up(env, value) for value in function.results])
 
