@@ -21,6 +21,7 @@ from srcgrad.tracing.imports import Finder, follow_imports
 from srcgrad.tracing.kept_results import is_asked_by_item
 from srcgrad.tracing.lookups import MISSING, is_unbound_cell, module_attribute, state_of
 from srcgrad.tracing.members import ABSENCE, handles, stored_attributes
+from srcgrad.tracing.on_demand import is_made, made_of
 from srcgrad.tracing.purity import (
     METACLASSES,
     class_reason,
@@ -73,6 +74,8 @@ class Analysis(ReadAttributes):
         """The classes of which nothing is read: it is only asked whether something is of them."""
         # The objects met, by identity; they are alive while the analysis runs, and dropped with it.
         self.node_of: dict[int, int] = {}
+        self.stand_ins = set[int]()
+        """The objects, by identity, that take the places of modules."""
         self.namespace_of: dict[int, int] = {}
         self.edge_of: dict[tuple[Any, ...], int] = {}
         self.methods: set[int] = set()
@@ -201,7 +204,7 @@ class Analysis(ReadAttributes):
             return None if home in ("numpy", "scipy") else "function"
         if type(value) is functools.partial:
             return "partial"
-        if isinstance(value, types.ModuleType):
+        if isinstance(value, types.ModuleType) or id(value) in self.stand_ins:
             return "module"
         if not isinstance(value, type) and (
             attribute(type(value), "__srcgrad_static__") is not None or "__srcgrad_static__" in state_of(value)
@@ -241,7 +244,8 @@ class Analysis(ReadAttributes):
                 f"function {node.label}: same code ({value.__code__.co_filename}:{value.__code__.co_firstlineno})"
             )
         elif node.kind == "module":
-            self.require(f"type({name}) is ModuleType")
+            kind = "ModuleType" if type(value) is types.ModuleType else self.constant(type(value))
+            self.require(f"type({name}) is {kind}")
             node.namespace = self._namespace(index, vars(value), f"{name}.__dict__")
         elif node.kind == "partial":
             keywords = self.constant(tuple(value.keywords))
@@ -258,6 +262,12 @@ class Analysis(ReadAttributes):
     def namespace(self, module: types.ModuleType) -> int:
         """That of a module which is a node."""
         return self.plan.nodes[self.node_of[id(module)]].namespace
+
+    def place_of_global(self, module: types.ModuleType, name: str) -> str:
+        """Where guards find what a module has, or makes when it is asked."""
+        if is_made(module, name):
+            return f"made(n{self.node_of[id(module)]}, {name!r})"
+        return f"g{self.namespace(module)}[{name!r}]"
 
     def _namespace(self, index: int, names: dict[str, Any], expression: str) -> int:
         if id(names) in self.namespace_of:
@@ -455,23 +465,23 @@ class Analysis(ReadAttributes):
         ``asked``: that `isinstance` is asked about.
         """
         owner = self.objects[self.plan.namespaces[namespace]]
-        names = vars(owner) if isinstance(owner, types.ModuleType) else owner.__globals__
-        value = names.get(name, MISSING)
-        if value is MISSING and module is not None and module.__name__ == "srcgrad":
-            value = getattr(module, name, MISSING)  # loaded when first used, and there from then on
+        home = str(attribute(module, "__name__") or type(module).__name__)
+        names = owner.__globals__ if isinstance(owner, types.FunctionType) else vars(owner)
+        value = names.get(name, MISSING) if module is None else made_of(module, name)
         if value is MISSING and module is not None:
-            raise Refusal(f"reads '{module.__name__}.{name}', which does not exist or is made on demand")
+            raise Refusal(f"reads '{home}.{name}', which does not exist or is made anew")
+        place = f"g{namespace}[{name!r}]" if module is None else self.place_of_global(module, name)
         known = self.edge_of.get((namespace, name))
         classes = classes_in(value) if known is None and asked else ()
         if classes and self.node_of.keys().isdisjoint(map(id, classes)):
             if (namespace, "asked", name) not in self.edge_of:
                 self.edge_of[namespace, "asked", name] = -1
-                self.require(f"g{namespace}[{name!r}] is {self.constant(value)}")
+                self.require(f"{place} is {self.constant(value)}")
                 self.asked_about += classes
             return value
         if known is None and value is not MISSING:
-            path = f"global {name}" if module is None else f"{module.__name__}.{name}"
-            known = self.read(namespace, "global", name, value, f"g{namespace}[{name!r}]", path)
+            path = f"global {name}" if module is None else f"{home}.{name}"
+            known = self.read(namespace, "global", name, value, place, path)
             self.edge_of[namespace, name] = known
         elif known is None:
             return self._builtin(index, namespace, name, asked=asked)

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
-from srcgrad.tracing.lookups import MISSING
+from srcgrad.tracing.on_demand import MISSING, made_of
 from srcgrad.tracing.purity import TRUSTED_ROOTS
 
 __all__ = ["Find", "Found", "Imported", "Refusal", "Scope", "Step"]
@@ -546,7 +546,7 @@ def _imported(found: Found, from_it: bool, path: list[str]) -> Imported:
             value = importlib.import_module(found.name.partition(".")[0])
         return Imported(value, found.name, None, False)
     if from_it:
-        return Imported(vars(found.module).get(path[-1], MISSING), path[-1], found.module, True)
+        return Imported(made_of(found.module, path[-1]), path[-1], found.module, True)
     above, value = None, sys.modules[found.name.partition(".")[0]]
     for name in path:
         above, value = value, vars(value).get(name, MISSING)

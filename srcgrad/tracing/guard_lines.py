@@ -18,6 +18,7 @@ from srcgrad.tracing.aliasing import alias_groups
 from srcgrad.tracing.alike import same_keys, value_key
 from srcgrad.tracing.lookups import is_unbound_cell, same_code
 from srcgrad.tracing.members import read_by_errors
+from srcgrad.tracing.on_demand import made
 from srcgrad.tracing.purity import OF_OTHERS, decimal_context, static_key, unsteady
 from srcgrad.tracing.rebuild import Hidden, wrapped_functions
 from srcgrad.tracing.unasked import attribute
@@ -40,6 +41,7 @@ class GuardFunction:
             "ndarray": np.ndarray,
             "alias_groups": alias_groups,
             "is_unbound_cell": is_unbound_cell,
+            "made": made,
             "modules": sys.modules,
             "same_code": same_code,
             "same_keys": same_keys,

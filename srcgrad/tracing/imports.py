@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from srcgrad.tracing.bytecode import Absent, Found, Refusal, Scope
 from srcgrad.tracing.conversion.convert import LEFT_ALONE
-from srcgrad.tracing.lookups import MISSING
+from srcgrad.tracing.on_demand import MISSING, made_of, stands_in
 from srcgrad.tracing.purity import TRUSTED_ROOTS, is_trusted_module
 from srcgrad.tracing.ruled_out import Reader
 
@@ -87,9 +87,11 @@ class Finder:
         if name not in sys.modules:
             return first_import(name)
         module, package = sys.modules[name], sys.modules.get(name.partition(".")[0])
-        if type(module) is not types.ModuleType or type(package) is not types.ModuleType:
+        if type(module) is not types.ModuleType and not (stands_in(module) and taken and "*" not in taken):
             return None
-        parts = [part for part in taken if part not in vars(module) and hasattr(module, "__path__")]
+        if type(package) is not types.ModuleType and not taken:
+            return None
+        parts = [part for part in taken if made_of(module, part) is MISSING and hasattr(module, "__path__")]
         missing = [f"{name}.{part}" for part in parts if f"{name}.{part}" not in sys.modules]
         return first_import(missing[0]) if missing else Found(name, module, True)
 
@@ -131,6 +133,8 @@ def follow_imports(analysis: Analysis, index: int, scope: Scope) -> None:
 
 def _read_module(analysis: Analysis, index: int, name: str) -> types.ModuleType:
     module = sys.modules[name]
+    if not isinstance(module, types.ModuleType):
+        analysis.stand_ins.add(id(module))
     analysis.read(index, "import", name, module, f"modules[{name!r}]", f"module {name}")
     return module
 
@@ -142,9 +146,9 @@ def _read_name(analysis: Analysis, index: int, module: types.ModuleType, name: s
 def _read_imported(
     analysis: Analysis, index: int, scope: Scope, module: types.ModuleType, name: str, alias: bool
 ) -> None:
-    value = vars(module).get(name, MISSING)
+    value = made_of(module, name)
     if alias and isinstance(value, type):  # where it is used says what is read of it
-        analysis.require(f"g{analysis.namespace(module)}[{name!r}] is {analysis.constant(value)}")
+        analysis.require(f"{analysis.place_of_global(module, name)} is {analysis.constant(value)}")
         return
     _read_name(analysis, index, module, name)
     if not alias:

@@ -108,7 +108,7 @@ class JournalReader:
 
     def of_name(self, holder: int, source: str, key: Any, value: Any, expression: str, path: str) -> int | None:
         """The edge to a captured variable, if that is looked up to append to it or to count with it."""
-        if not self.only or source not in ("global", "cell"):
+        if not self.only or source not in ("global", "cell") or expression.startswith("made("):
             return None
         where = self.where(source, holder, key)
         journal = container({self.only}, value, expression)
@@ -125,7 +125,7 @@ class JournalReader:
         if source == "cell":
             return ("cell", id(analysis.objects[holder].__closure__[key]))
         owner = analysis.objects[analysis.plan.namespaces[holder]]
-        return ("global", id(vars(owner) if isinstance(owner, types.ModuleType) else owner.__globals__), key)
+        return ("global", id(owner.__globals__ if isinstance(owner, types.FunctionType) else vars(owner)), key)
 
     def looked_up(self, index: int, scope: Scope, step: Step) -> None:
         """A name that code reads may be a journal's by what was read before."""

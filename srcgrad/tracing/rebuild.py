@@ -20,6 +20,7 @@ from srcgrad.tracing.conversion.state import SHARED
 from srcgrad.tracing.held import hold, holding, is_slotted
 from srcgrad.tracing.jitted import made_of, plain_of
 from srcgrad.tracing.kept_results import Kept, note_owner
+from srcgrad.tracing.on_demand import is_made
 from srcgrad.tracing.rebound import watch_rebound
 from srcgrad.tracing.refusing import Untold
 from srcgrad.tracing.storage import ASK, Classed, Watched
@@ -161,7 +162,7 @@ def wrapped_again(member: Any, function: Any, part: str) -> Any:
 
 
 def _namespace(owner: Any) -> dict[str, Any]:
-    found: dict[str, Any] = vars(owner) if isinstance(owner, types.ModuleType) else owner.__globals__
+    found: dict[str, Any] = owner.__globals__ if isinstance(owner, types.FunctionType) else vars(owner)
     return found
 
 
@@ -209,7 +210,10 @@ PARTS: Final[dict[str, Callable[[Any, Any], Any]]] = {
 def read_edge(plan: Plan, edge: Edge, objects: list[Any]) -> Any:
     """The value at `edge`, given the objects found so far for the nodes."""
     if edge.source == "global":
-        return _namespace(objects[plan.namespaces[edge.holder]])[edge.key]
+        owner = objects[plan.namespaces[edge.holder]]
+        if not isinstance(owner, types.FunctionType) and is_made(owner, edge.key):
+            return getattr(owner, edge.key)
+        return _namespace(owner)[edge.key]
     holder = objects[edge.holder]
     if edge.source == "result":
         return edge.key.of(holder, *[objects[node] for node in edge.key.nodes])
@@ -293,7 +297,7 @@ class _Copier:
             if self.dirty[index] and node.kind == "function":
                 self.copies[index] = self._shell(self.objects[index], node)
             elif self.dirty[index] and node.kind == "module":
-                copy = self.copies[index] = types.ModuleType(self.objects[index].__name__)
+                copy = self.copies[index] = types.ModuleType(node.label)
                 self.modules[self.objects[index]] = copy
         for index, node in enumerate(self.plan.nodes):
             if self.dirty[index] and node.kind == "class":
@@ -310,6 +314,8 @@ class _Copier:
                 self._fill(self.copies[index], node, index)
             elif self.dirty[index] and node.kind == "module":
                 vars(self.copies[index]).update(self.globals[node.namespace])
+                if type(self.objects[index]) is not types.ModuleType:
+                    self.copies[index].__getattr__ = functools.partial(getattr, self.objects[index])
         return self._copy(0)
 
     def _replaced(self, edge: Edge) -> bool:

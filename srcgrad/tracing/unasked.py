@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import types
 from collections.abc import Container
-from typing import Any, Final
+from typing import Any
+
+from srcgrad.tracing.looked_up import LOOKED_UP, PREFIXES
 
 __all__ = ["attribute", "defers", "is_among", "is_special"]
 
@@ -52,17 +54,13 @@ def plain(thing: Any, name: str, default: Any) -> Any:
         return default
 
 
-OF_PYTHON_2: Final = frozenset(f"__{name}__" for name in ("div", "rdiv", "idiv", "nonzero", "cmp", "coerce", "unicode"))
-"""What Python 2 looked up. Today's classes still have them, as methods that others call: ``return self.__div__(x)``."""
-
-
 def is_special(name: str) -> bool:
-    """Whether an attribute may be one that Python or a library looks up by itself: none of theirs has capitals.
+    """Whether an attribute is one that Python or a library may look up by itself.
 
-    >>> is_special("__call__"), is_special("__UNIT__"), is_special("__hidden"), is_special("__div__")
-    (True, False, False, False)
+    >>> is_special("__call__"), is_special("__array_ufunc__"), is_special("__nice__"), is_special("__div__")
+    (True, True, False, False)
     """
-    return name.startswith("__") and name.endswith("__") and name == name.lower() and name not in OF_PYTHON_2
+    return name in LOOKED_UP or (name.startswith(PREFIXES) and name.endswith("__"))
 
 
 def is_among(thing: Any, known: Container[Any]) -> bool:

@@ -452,3 +452,28 @@ def test_a_name_with_capitals_between_underscores_is_the_users() -> None:
             change()
             for _ in range(6):
                 assert slope(3.0) == wanted
+
+
+def test_a_name_between_underscores_that_python_does_not_look_up_is_the_users() -> None:
+    class Line:
+        __type__ = "line"
+
+        def __init__(self, rate: float) -> None:
+            self.rate = rate
+
+        def __nice__(self) -> str:
+            return f"of {self!s}"
+
+        def __rule__(self, x: Any) -> Any:
+            return x * self.rate if self.__type__ == "line" else x
+
+    line = Line(2.0)
+    derivative = sg.grad(lambda x: line.__rule__(x))
+    assert derivative(1.0) == 2.0
+    line.rate = 3.0
+    assert derivative(1.0) == 3.0
+    assert is_one_program(derivative, 1.0)
+    Line.__type__ = "other"
+    assert derivative(1.0) == 1.0
+    Line.__rule__ = lambda self, x: x * x  # type: ignore[method-assign]
+    assert derivative(4.0) == 8.0

@@ -279,3 +279,79 @@ def test_a_journal_of_a_module_that_something_else_reads(lent: Any) -> None:
         warnings.simplefilter("ignore", sg.RetraceWarning)
         assert [sg.grad(f)(2.0) for _ in range(3)] == [1.0, 2.0, 3.0]
         assert [sg.grad(g)(2.0) for _ in range(3)] == [4.0, 5.0, 6.0]
+
+
+class Standing:
+    """What a package may put in the place of a module: it passes questions on."""
+
+    def __init__(self, module: types.ModuleType) -> None:
+        self.module = module
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.module, name)
+
+
+class Lazy(types.ModuleType):
+    def __getattr__(self, name: str) -> Any:
+        return getattr(vars(self)["module"], name)
+
+
+def standing(module: types.ModuleType) -> Any:
+    return Standing(module)
+
+
+def lazy(module: types.ModuleType) -> Any:
+    found = Lazy(module.__name__)
+    vars(found)["module"] = module
+    return found
+
+
+def asking(module: types.ModuleType) -> Any:
+    found = types.ModuleType(module.__name__)
+    vars(found)["__getattr__"] = lambda name: getattr(module, name)
+    return found
+
+
+@pytest.mark.parametrize("made", [standing, lazy, asking])
+@pytest.mark.parametrize("name", ["of_names", "of_class", "inside", "in_a_branch", "in_a_method"])
+def test_what_a_module_makes_when_it_is_asked_is_never_stale(
+    lent: Any, name: str, made: Callable[[types.ModuleType], Any]
+) -> None:
+    f, rules = getattr(lent, name), importlib.import_module("lent.rules")
+    sys.modules["lent.rules"] = made(rules)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", sg.RetraceWarning)
+        slope = sg.grad(f)
+        assert slope(0.5) == pytest.approx(slope_of(f, 0.5), rel=1e-6)
+        for change in (change_scale, change_count, change_weights, change_helper, change_rate, change_class):
+            change(rules)
+            assert slope(0.5) == pytest.approx(slope_of(f, 0.5), rel=1e-6)
+    sys.modules["lent.rules"] = types.SimpleNamespace(**{**vars(rules), "SCALE": 11.0})  # type: ignore[assignment]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sg.RetraceWarning)
+        assert slope(0.5) == pytest.approx(slope_of(f, 0.5), rel=1e-6)
+
+
+def test_what_a_module_makes_anew_or_with_a_warning_is_made_at_each_call(lent: Any) -> None:
+    rules = importlib.import_module("lent.rules")
+    rules.UNIT, count = 3.0, iter(range(100))  # type: ignore[attr-defined]
+
+    def made(name: str) -> Any:
+        if name == "OLD":
+            warnings.warn("OLD goes", DeprecationWarning, stacklevel=2)
+            return 2.0
+        if name == "NEXT":
+            return float(next(count))
+        raise AttributeError(name)
+
+    vars(rules)["__getattr__"] = made
+    slope = sg.grad(lambda x: x * rules.UNIT)
+    assert slope(1.0) == 3.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sg.RetraceWarning)
+        first, second = (sg.grad(lambda x: x * rules.NEXT)(1.0) for _ in range(2))
+        assert first < second
+        old = sg.grad(lambda x: x * rules.OLD)
+        for _ in range(2):
+            with pytest.warns(DeprecationWarning, match="OLD goes"):
+                assert old(1.0) == 2.0
