@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from srcgrad.tracing.alike import value_key
 from srcgrad.tracing.bytecode import Refusal
+from srcgrad.tracing.conversion.state import slots_of
+from srcgrad.tracing.held import held_by
 from srcgrad.tracing.purity import static_key
 from srcgrad.tracing.unasked import attribute
 
@@ -35,11 +37,12 @@ def read_descriptor(
     Raises:
         Refusal: it holds what can change.
     """
-    functions = {name: held for name, held in vars(value).items() if is_called_by_it(analysis, held)}
-    others = tuple((name, None if name in functions else held) for name, held in vars(value).items())
+    functions = {name: held for name, held in held_by(value).items() if is_called_by_it(analysis, held)}
+    others = tuple((name, None if name in functions else held) for name, held in held_by(value).items())
     if static_key(others, analysis.is_pure, True) is None:
         raise Refusal(f"reads the class attribute {label}, which holds what can change")
-    items = f"{place}.__dict__.items()"
+    held = f"{analysis.constant(held_by)}({place})" if slots_of(type(value)) else f"{place}.__dict__"
+    items = f"{held}.items()"
     if functions:
         named = analysis.constant(frozenset(functions))
         items = f"(name, None if name in {named} else held) for name, held in {items}"
@@ -50,7 +53,7 @@ def read_descriptor(
     for name, function in functions.items():
         analysis.described.add(id(function))
         analysis.methods.add(id(function))
-        analysis.read(index, "described", (*key, name), function, f"{place}.__dict__[{name!r}]", f"{label}.{name}")
+        analysis.read(index, "described", (*key, name), function, f"{held}[{name!r}]", f"{label}.{name}")
 
 
 def is_called_by_it(analysis: ClassAnalysis, held: Any) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 from srcgrad.tracing.conversion.state import Slots, contents, refill, slots_of
 
-__all__ = ["hold", "holding", "is_slotted"]
+__all__ = ["held_by", "hold", "holding", "is_slotted"]
 
 
 def is_slotted(x: Any) -> bool:
@@ -32,6 +32,12 @@ def holding(x: Any) -> dict[str, Any]:
         return found
     names, values = contents(Slots(x, slots_of(type(x))))
     return dict(zip(names, values, strict=True))
+
+
+def held_by(x: Any) -> dict[str, Any]:
+    """What an object has in slots, and what it has in its dict; either may be missing."""
+    names, values = contents(Slots(x, slots_of(type(x))))
+    return {**dict(zip(names, values, strict=True)), **getattr(x, "__dict__", {})}
 
 
 def hold(x: Any, attributes: dict[str, Any]) -> None:

@@ -17,7 +17,7 @@ from srcgrad.tracing.analysis import Analysis
 from srcgrad.tracing.built_on import IN_C as OF_C
 from srcgrad.tracing.bytecode import Refusal
 from srcgrad.tracing.conversion.calls import MANAGING, generator_of
-from srcgrad.tracing.conversion.classes import converted, has_access, is_implicit, may_have_twin, notes_subclasses
+from srcgrad.tracing.conversion.classes import converted, has_access, is_implicit, may_have_twin
 from srcgrad.tracing.descriptors import is_descriptor, read_descriptor, read_dispatcher
 from srcgrad.tracing.dispatching import BOUND
 from srcgrad.tracing.hosts import is_cache
@@ -273,8 +273,6 @@ class ClassAnalysis(Analysis):
         member = vars(base)[name]
         if issubclass(cls, enum.Enum):
             self.require_plain(label, name, member, found)
-        elif is_implicit(name, member) and notes_subclasses(cls) and converted(member) is not None:
-            raise Refusal(f"{label} runs code of its own, in a class that notes its subclasses")
         self.at = self.noted.get(name, Reader(index))
         if is_implicit(name, member) or name in AS_THEY_ARE:
             self.implicit.add(id(found.function))

@@ -17,7 +17,7 @@ from srcgrad.tracing.asked_signatures import with_annotations
 from srcgrad.tracing.built_on import bare_like, built_on, filled, items_in, own_attributes, viewed
 from srcgrad.tracing.conversion.classes import adopt, twin_with
 from srcgrad.tracing.conversion.state import SHARED
-from srcgrad.tracing.held import hold, holding, is_slotted
+from srcgrad.tracing.held import held_by, hold, holding, is_slotted
 from srcgrad.tracing.jitted import made_of, plain_of
 from srcgrad.tracing.kept_results import Kept, note_owner
 from srcgrad.tracing.on_demand import is_made
@@ -196,7 +196,7 @@ PARTS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "key": lambda _, cls: cls,
     "dispatcher": lambda holder, key: in_base(holder, key).dispatcher,
     "descriptor": lambda holder, key: type(in_base(holder, key)),
-    "described": lambda holder, key: vars(in_base(holder, key[:2]))[key[2]],
+    "described": lambda holder, key: held_by(in_base(holder, key[:2]))[key[2]],
     "member": member_function,
     "field": lambda cls, name: cls.__dataclass_fields__[name].default_factory,
     "fset": lambda cls, key: in_base(cls, key).fset,

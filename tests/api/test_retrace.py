@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -509,16 +509,12 @@ def test_what_is_settled_of_a_call_is_settled_for_what_the_function_reads(monkey
             sg.jit(make(False), strict=True)(x)
 
 
-class Listed:
-    """A class that notes its subclasses: what Python calls of them by itself is not converted."""
+class Phase:
+    """A class that is told what is assigned: what Python calls of it by itself is not converted."""
 
-    known: ClassVar[dict[str, type]] = {}
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
 
-    def __init_subclass__(cls) -> None:
-        Listed.known[cls.__name__] = cls
-
-
-class Phase(Listed):
     def __init__(self, state: Any) -> None:
         self.state = state
 

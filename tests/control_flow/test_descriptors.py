@@ -231,3 +231,45 @@ def test_assigning_to_a_captured_object_runs_the_descriptor() -> None:
     for x in (X, 2.0 * X):
         assert sg.value_and_grad(f)(x)[0] == np.sum(x * x[0])
         assert kept.inertia == x[0] and "mass" not in vars(kept)
+
+
+class Scaled:
+    """One with slots, of which one holds a function."""
+
+    __slots__ = ("function", "least")
+
+    def __init__(self, function: Any) -> None:
+        self.function, self.least = function, 1.0
+
+    def __get__(self, held: Any, owner: Any = None) -> Any:
+        return self.function(held.x) if held.x > self.least else held.x
+
+
+class Held:
+    """Notes its subclasses, which the one that a trace makes is none of."""
+
+    known: list[str] = []  # noqa: RUF012
+    scaled = Scaled(lambda x: x * x * OFFSET)
+
+    def __init_subclass__(cls) -> None:
+        Held.known.append(cls.__name__)
+
+    def __init__(self, x: Any) -> None:
+        self.x = x
+
+
+class SlottedHeld(Held):
+    __slots__ = ("rate",)
+
+
+def test_what_a_descriptor_holds_in_slots_is_never_stale(monkeypatch: pytest.MonkeyPatch) -> None:
+    slope = sg.grad(lambda x: Held(x).scaled + SlottedHeld(x).scaled)
+    assert (slope(3.0), slope(0.5)) == (12.0, 2.0)
+    assert "One program" in sg.explain(slope)(3.0)["how it runs"]
+    monkeypatch.setitem(globals(), "OFFSET", 2.0)
+    assert slope(3.0) == 24.0
+    monkeypatch.setattr(vars(Held)["scaled"], "least", 10.0)
+    assert slope(3.0) == 2.0
+    monkeypatch.setattr(vars(Held)["scaled"], "function", lambda x: x**3)
+    assert slope(11.0) == 726.0
+    assert Held.known == ["SlottedHeld"]

@@ -160,7 +160,7 @@ def twin_with(cls: type, members: dict[str, Any]) -> type:
 def may_have_twin(cls: type) -> bool:
     """Whether a class can be replaced by a twin wherever it makes objects."""
     plain = makes_plain_objects(type(cls)) and is_bare_first(cls)
-    return plain and not has_access(cls) and not is_registered(cls) and not notes_subclasses(cls)
+    return plain and not has_access(cls) and not is_registered(cls) and not is_always_told(cls)
 
 
 def has_access(cls: type) -> bool:
@@ -181,7 +181,7 @@ def made_twin(cls: type, members: dict[str, Any]) -> type | None:
     if special and not all(is_generated(members[name]) for name in special):
         return None
     namespace = {name: twin for name, member in members.items() if (twin := converted(member)) is not None}
-    if not namespace or notes_subclasses(cls):
+    if not namespace or is_always_told(cls):
         return None
     own: dict[str, Any] = {"__slots__": (), "__srcgrad_original__": cls, "__hash__": cls.__hash__}
     if issubclass(cls, tuple):
@@ -191,13 +191,55 @@ def made_twin(cls: type, members: dict[str, Any]) -> type | None:
 
 
 def subclass(cls: type, base: type, namespace: dict[str, Any]) -> type:
-    """A subclass by the name of a class; code of the user's that runs where its metaclass makes a class does not."""
+    """A subclass by the name of a class. Code of the user's that runs where its metaclass makes a class, or where a
+    subclass is made, does not: it would note the subclass as one of the user's.
+    """
     kind: Any = next(kind for kind in type.mro(type(cls)) if kind in METACLASSES)
-    if kind is type(cls):
-        made: type = kind(cls.__name__, (base,), namespace)
+
+    def make(*bases: type) -> type:
+        if kind is type(cls):
+            made: type = kind(cls.__name__, bases, namespace)
+        else:
+            made = kind.__new__(type(cls), cls.__name__, bases, namespace)
         return made
-    made = kind.__new__(type(cls), cls.__name__, (base,), namespace)
-    return made
+
+    if not notes_subclasses(base):
+        return make(base)
+    for untold in (Untold, UntoldWithDict):
+        made = make(untold, base)
+        try:
+            type.__dict__["__bases__"].__set__(made, (base,))
+        except TypeError:  # the layouts differ
+            continue
+        return made
+    raise TypeError(f"no subclass of {base.__name__} can be made without telling it")
+
+
+class Untold:
+    """Stands before the base of a class while that is made, so that the base is not told."""
+
+    __slots__ = ()
+
+    def __init_subclass__(cls) -> None:
+        pass
+
+
+class UntoldWithDict:
+    """The same for classes of which objects have attributes: what stands first is to have their layout."""
+
+    def __init_subclass__(cls) -> None:
+        pass
+
+
+def is_always_told(cls: type) -> bool:
+    """Whether a class notes its subclasses, and has a layout with which none is made without telling it."""
+    if not notes_subclasses(cls):
+        return False
+    try:
+        subclass(cls, cls, {"__slots__": ()})
+    except TypeError:
+        return True
+    return False
 
 
 def frozen(cls: type) -> dict[str, Any]:

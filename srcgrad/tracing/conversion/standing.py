@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from typing import Any, Final
 
-from srcgrad.tracing.conversion.classes import notes_subclasses, original, subclass
+from srcgrad.tracing.conversion.classes import is_always_told, original, subclass
 from srcgrad.tracing.conversion.identity import gathered_objects, watch_changes
 from srcgrad.tracing.conversion.objects import attributes_of
 from srcgrad.tracing.conversion.state import kind_beneath, reachable
@@ -61,9 +61,8 @@ def is_open(x: Any) -> bool:
 
 def may_stand(cls: type) -> bool:
     """Whether objects can be of a subclass for a while."""
-    return (
-        makes_plain_objects(type(cls)) and not notes_subclasses(original(cls)) and original(cls).__module__ != "types"
-    )
+    told = is_always_told(original(cls))
+    return makes_plain_objects(type(cls)) and not told and original(cls).__module__ != "types"
 
 
 def use_of(x: Any) -> Use | None:
