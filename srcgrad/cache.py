@@ -141,12 +141,10 @@ CONSTRUCTORS = frozenset(
     }
 )  # fmt: skip
 """NumPy callables, and objects to be indexed, that give the same for the same arguments."""
-TEXTS = frozenset({"numpy.char", "numpy.strings", "re", "textwrap", "unicodedata", "html"})
+TEXTS = frozenset({"numpy.char", "numpy.strings", "re", "textwrap", "unicodedata"})
 """Modules whose functions take texts."""
-CALENDAR = frozenset({"timegm", "isleap", "leapdays", "monthrange", "weekday"})
 NOTATIONS = frozenset({("json", "loads"), ("json", "dumps"), ("ast", "literal_eval")})
-NOTATIONS |= {("calendar", name) for name in CALENDAR}
-"""What reads and writes values as texts, and dates as numbers."""
+"""What reads and writes values as texts."""
 MASKS = frozenset({"isMaskedArray", "is_masked", "getmask", "getmaskarray"})
 """What is asked of an array that may be a masked one, of ``np.ma``, which is imported by those who use it."""
 DATES = frozenset({np.busday_count, np.busday_offset, np.is_busday, np.datetime_as_string, np.datetime_data})

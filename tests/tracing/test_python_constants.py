@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 import dataclasses
 import datetime
 import decimal
@@ -10,6 +11,7 @@ import pathlib
 import re
 import statistics
 import textwrap
+import unicodedata
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -86,7 +88,10 @@ def of_what_is_missing_in_pandas(x: Any, absent: Any = pd.NA) -> Any:
 
 def of_texts(x: Any) -> Any:
     settings = json.loads('{"scale": [1.5, 2]}')
-    return np.sum(x**2) * settings["scale"][0] * len(re.findall("a", "banana")) * len(textwrap.dedent("  a"))
+    days = calendar.timegm((1970, 1, 3, 0, 0, 0)) / 86400 * len(unicodedata.normalize("NFKD", "\u00e9"))
+    order = 2.0 if np.isfortran((x[:, None] * np.ones(3)).T) else 3.0
+    size = len(re.findall("a", "banana")) * len(textwrap.dedent("  a"))
+    return np.sum(x**2) * settings["scale"][0] * size * days * order
 
 
 def of_made_ones(x: Any) -> Any:

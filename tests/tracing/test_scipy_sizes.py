@@ -125,3 +125,31 @@ def test_discrete_lyapunov_equations(size: int, method: str | None) -> None:
     check_slopes(lambda a, q: np.sum(linalg.solve_discrete_lyapunov(a, q, method) ** 2), (a, q), "llvm")
     with pytest.raises(ValueError, match="Unknown solver"):
         sg.jit(lambda a: linalg.solve_discrete_lyapunov(a, q, "other"))(a)
+
+
+NAN = np.nan
+SQUARES = {
+    "nan on the diagonal": np.array([[NAN, 1.0], [1.0, 2.0]]),
+    "nan beside it": np.array([[1.0, NAN], [NAN, 2.0]]),
+    "imaginary": np.array([[1j]]),
+    "complex nan": np.array([[NAN + 0j, 1.0], [1.0, 2.0]]),
+    "empty": np.zeros((0, 0)),
+    "hermitian": np.array([[0j, 1j], [-1j, 0]]),
+    "near": np.array([[1.0, 2.0], [2.0 + 1e-12, 1.0]]),
+}
+
+
+@pytest.mark.parametrize("name", SQUARES)
+def test_whether_a_matrix_is_symmetric(name: str) -> None:
+    for ask in (linalg.issymmetric, linalg.ishermitian):
+        for given in ({}, {"atol": 1e-9}, {"rtol": 1e-9}):
+            found = sg.jit(lambda a, ask=ask, given=given: ask(a, **given))(SQUARES[name])
+            assert bool(found) is ask(SQUARES[name], **given)
+
+
+def test_symmetry_decides_which_derivative_there_is() -> None:
+    slope = sg.grad(lambda a: np.sum(a**2) if linalg.issymmetric(a) else np.sum(a))
+    np.testing.assert_array_equal(slope(np.eye(2)), 2.0 * np.eye(2))
+    np.testing.assert_array_equal(slope(np.array([[1.0, 2.0], [3.0, 4.0]])), np.ones((2, 2)))
+    with pytest.raises(ValueError, match="square"):
+        slope(np.ones((2, 3)))

@@ -13,6 +13,7 @@ import scipy.linalg
 from srcgrad.errors import AxisError, DTypeError, ShapeError
 from srcgrad.tracing.conversion.calls import followed
 from srcgrad.tracing.functions.linear_algebra import linalg_dtype
+from srcgrad.tracing.functions.predicates import truth_of
 from srcgrad.tracing.functions.registry import as_array, cast, filled, require
 from srcgrad.tracing.functions.scipy_decompositions import Subset, eigenpairs, eigenvalues
 from srcgrad.tracing.functions.scipy_linalg import (
@@ -375,3 +376,35 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
     trim = min(n, size) - 1
     first, last = {"full": (0, 0), "same": (trim // 2, trim - trim // 2), "valid": (trim, trim)}[mode]
     return found[first : found.shape[0] - last]
+
+
+@scipy_rule(scipy.linalg.issymmetric)
+def issymmetric(a: Any, atol: Any = None, rtol: Any = None) -> Any:
+    return is_like(square_of_two(a), False, atol, rtol)
+
+
+@scipy_rule(scipy.linalg.ishermitian)
+def ishermitian(a: Any, atol: Any = None, rtol: Any = None) -> Any:
+    return is_like(square_of_two(a), True, atol, rtol)
+
+
+def square_of_two(a: Any) -> Any:
+    x = as_array(a)
+    if x.ndim != 2:
+        raise ShapeError("Input array must be a 2D NumPy array.")
+    if x.shape[0] != x.shape[1]:
+        raise ShapeError("Input array must be square.")
+    return x
+
+
+def is_like(x: Any, conjugated: bool, atol: Any, rtol: Any) -> Any:
+    """Whether a matrix is its transpose, or its adjoint, as `np.allclose` says; exactly if no tolerance is given, where
+    SciPy does not look at the diagonal of what is its own conjugate: nan may stand there.
+    """
+    conjugated &= x.dtype.kind == "c"
+    other = np.conjugate(x.T) if conjugated else x.T
+    if atol or rtol:
+        return np.allclose(x, other, atol=atol or 0.0, rtol=rtol or 0.0)
+    if x.dtype == np.float16:
+        raise DTypeError("No matching signature found")
+    return truth_of(np.all((x == other) | (np.eye(x.shape[0], dtype=bool) & (not conjugated))))
