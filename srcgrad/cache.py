@@ -136,7 +136,7 @@ CONSTRUCTORS = frozenset(
         np.polynomial.hermite_e.hermegauss, np.polynomial.laguerre.laggauss, np.polynomial.chebyshev.chebpts1,
         np.polynomial.chebyshev.chebpts2, np.poly1d, np.polynomial.Polynomial, np.polynomial.Chebyshev,
         np.polynomial.Legendre, np.polynomial.Hermite, np.polynomial.HermiteE, np.polynomial.Laguerre,
-        np.promote_types,
+        np.promote_types, np.isfortran,
         np.r_, np.c_, np.s_, np.index_exp, np.mgrid, np.ogrid,
     }
 )  # fmt: skip

@@ -105,11 +105,6 @@ def iscomplex(x: Any) -> Any:
     return scalar_if_rank0(as_tracer(x).imag != 0) if np.iscomplexobj(x) else constant_bool(x, False)
 
 
-@numpy_rule("isfortran")
-def isfortran(a: Any) -> bool:
-    return bool(as_array(a).flags.fnc)
-
-
 def constant_bool(x: Any, value: bool) -> Any:
     return scalar_if_rank0(filled(as_tracer(x).shape, value, np.bool_))
 
