@@ -72,6 +72,16 @@ __all__ = [
     "take_limits",
 ]
 
+TRIED: Final = (
+    algebra, flats, roots, angles, movement, powers, bounds, broadcasts, extremes, infinities, linalg_rules, log_terms,
+    overflows, parts, root_series, scaled_bessel, signs, sizes,
+)  # fmt: skip
+"""The modules of rules in the order in which those of one op are tried, whichever was imported first.
+
+1/(1 + exp(-x)) is the logistic function before it is a quotient by what overflows.
+"""
+PLACES: Final = {module.__name__: place for place, module in enumerate(TRIED)}
+RULES.sort(key=lambda rule: PLACES[rule.apply.__module__])
 EXACT: Final = RuleSet(rule for rule in RULES if rule.stage == "exact")
 EARLY: Final = RuleSet(rule for rule in RULES if rule.stage == "limit" or rule.early)
 """The rules before differentiation: limits, and the exact ones that are early."""
