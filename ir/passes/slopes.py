@@ -22,7 +22,7 @@ LOOKED, MANY = 64, 16
 """How many ops a factor is looked for through, and how many a value may have."""
 LARGE: Final = 1 << 22
 """How many numbers may stand beside slopes that are summed over."""
-MIXED_LARGE: Final = 1 << 14
+MIXED_LARGE: Final = 1 << 11
 """How many where an op that mixes them is applied to each."""
 TERMS: Final = frozenset({"add", "sub", "select", "complex"})
 PLAIN: Final = frozenset({"neg", "cast", "div", "real", "imag", "conj"})
