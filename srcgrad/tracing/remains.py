@@ -190,6 +190,8 @@ class Settling:
 
 def slots_of(cls: type) -> Iterator[str]:
     for base in cls.__mro__:
+        if base.__module__ == "_ctypes":  # whose dict of references keeps alive what memory points to
+            continue
         for name, member in vars(base).items():
             if inspect.ismemberdescriptor(member):
                 yield name

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextvars
+import ctypes
 import threading
-from collections import UserList
 from decimal import Decimal
 from typing import Any
 
@@ -15,7 +15,7 @@ from tests.api.error_table import case
 
 X = np.array([1.0, 2.0, 3.0])
 M = np.arange(6.0).reshape(2, 3)
-KEPT: Any = UserList()  # an object of a library, in which no numbers are put
+KEPT: Any = (ctypes.py_object * 1)()  # what is no container of Python's, in which no numbers are put
 
 
 # --- shapes ----------------------------------------------------------------------------------------------------------

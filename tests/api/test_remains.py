@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import ctypes
 import functools
 import types
 from collections import ChainMap, defaultdict, deque
@@ -13,6 +14,7 @@ import pytest
 
 import srcgrad as sg
 from srcgrad.tracing.remains import Settling
+from srcgrad.tracing.tracer import Tracer
 
 X = np.array([1.0, 2.0])
 KEPT: list[Any] = []
@@ -266,3 +268,20 @@ def test_arrays_of_objects_that_a_program_would_return_hold_numbers() -> None:
     for _ in range(2):
         first, second = g(np.ones(2))
         assert type(first) is np.ndarray and first.tolist() == [2.0, 2.0] and second[0].tolist() == [1.0, 1.0]
+
+
+POINTERS: Any = (ctypes.py_object * 1)()
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+def test_what_keeps_alive_what_memory_points_to_is_left_alone() -> None:
+    """A number in its place freed the traced value that the memory still pointed to, which was a crash."""
+
+    def f(x: Any) -> Any:
+        POINTERS[:] = [x]
+        return x * x
+
+    for _ in range(2):
+        assert sg.grad(f)(1.0) == 2.0
+        assert isinstance(POINTERS._objects["0"], Tracer)
+    POINTERS[:] = [None]
