@@ -135,6 +135,10 @@ class Settling:
         if defaults is not function.__defaults__:
             function.__defaults__ = defaults
         self.run_later(function.__kwdefaults__, vars(function))
+        self.named_in(function)
+
+    def named_in(self, function: types.FunctionType) -> None:
+        """What the code of a function of the user's names, of its module and of the modules there."""
         if is_library(function.__module__):
             return
         names = frozenset(names_in(function.__code__))

@@ -170,16 +170,12 @@ class Noting(Settling):
         for cell in function.__closure__ or ():
             self.place(cell, CELL)
         self.run_later(function.__defaults__, function.__kwdefaults__, vars(function))
-        if is_library(function.__module__):
-            return
-        names = frozenset(names_in(function.__code__))
-        if "random" in names:
+        self.named_in(function)
+
+    def named_in(self, function: types.FunctionType) -> None:
+        if "random" in names_in(function.__code__) and not is_library(function.__module__):
             self.run_later(*shared_generators())
-        self.namespace(function.__globals__, names)
-        for name in names:
-            module = function.__globals__.get(name)
-            if isinstance(module, types.ModuleType) and not is_library(module.__name__):
-                self.namespace(vars(module), names)
+        super().named_in(function)
 
     def namespace(self, variables: dict[str, Any], names: frozenset[str]) -> None:
         for name in names:
